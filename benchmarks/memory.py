@@ -265,15 +265,17 @@ def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequenc
 
     Related games are alike, so the intervals are those of clustered samples, and the mean over families of the mean
     over their games stands beside. `used` is the share of the sessions in which the side with memory used a lesson,
-    openings or a knob; the last column is the mean over the games in which it did so in at least half of them.
+    openings or a knob, `where used` the mean over the games in which it did so in at least half of them, and `used by
+    rival` the same share for the rival.
     """
     family_of = {sheet.path: sheet.family for sheet in sheets}
     kinds = dict.fromkeys((setting.arm, setting.startclock, setting.milliseconds) for setting in settings)
     yield (
         "| arm | startclock | ms a move | games | score | level | by family | sd of games | of teachings | of pairs "
-        "| used | where used | by session | CPU ratio of moves | of startclocks | retrieval in ms |"
+        "| used | where used | used by rival | by session | CPU ratio of moves | of startclocks | retrieval in ms "
+        "| without lessons |"
     )
-    yield f"|{'---|' * 16}"
+    yield f"|{'---|' * 18}"
     for arm, startclock, milliseconds in kinds:
         own = [x for x in settings if (x.arm, x.startclock, x.milliseconds) == (arm, startclock, milliseconds)]
         scores = {setting.game: list(teachings(store, setting.id).values()) for setting in own}
@@ -283,24 +285,26 @@ def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequenc
             families: dict[int, list[float]] = {}
             for game, mean in means.items():
                 families.setdefault(family_of[game], []).append(mean)
-            by_family = mean_interval([float(np.mean(members)) for members in families.values()])
+            level = LEVELS.get(arm, 0.95)
+            by_family = mean_interval([float(np.mean(members)) for members in families.values()], level)
             about = f"{arm} | {startclock:g} | {milliseconds:g} | {len(scores)}"
             parts = " | ".join(f"{part:.1f}" for part in deviations([*scores.values()]))
             used = {setting.game: used_share(store, setting.id) for setting in own if setting.game in scores}
             shares = (
                 f"{np.mean([*used.values()]):.0%}",
-                shown(by_games({game: mean for game, mean in means.items() if used[game] >= 0.5}, family_of)),
+                shown(by_games({game: mean for game, mean in means.items() if used[game] >= 0.5}, family_of, level)),
+                f"{np.mean([used_share(store, x.id, 'used_by_rival') for x in own if x.game in scores]):.0%}",
             )
-            level = LEVELS.get(arm, 0.95)
             intervals = f"{shown(by_games(means, family_of, level))} | {level:.0%} | {shown(by_family)}"
             results = [result for setting in own for result in store.by_run(setting.id).values()]
             yield f"| {about} | {intervals} | {parts} | {' | '.join(shares)} | {' | '.join(_checks(results))} |"
 
 
 def _checks(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield cells about contests: the mean score of each session; CPU time with memory divided by that without.
+    """Yield cells about contests: the mean score of each session; CPU time of the first side divided by the rival's.
 
-    The last one is the median of the times in which memory was read, and the time that 95 % of them do not exceed.
+    Then the median of the times in which memory was read, and the time that 95 % of them do not exceed; and the number
+    of contests in which the first side had no lesson.
     """
     yield " ".join(f"{np.mean(pairs):.0f}" for pairs in zip(*(result["scores"] for result in results), strict=True))
     for times in ([result["cpu"] for result in results], [*chain.from_iterable(x["startclocks"] for x in results)]):
@@ -308,6 +312,7 @@ def _checks(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{own / other:.2f}" if other else "-"
     milliseconds = [1000 * seconds for result in results for seconds in result["retrieval"]]
     yield f"{np.median(milliseconds):.0f}, {np.quantile(milliseconds, 0.95):.0f}"
+    yield str(sum(not result["lessons"] for result in results))
 
 
 def by_games(means: Mapping[str, float], family_of: Mapping[str, int], level: float = 0.95) -> Interval:
@@ -315,9 +320,9 @@ def by_games(means: Mapping[str, float], family_of: Mapping[str, int], level: fl
     return clustered_interval([*means.values()], [family_of[game] for game in means], level)
 
 
-def used_share(store: ResultStore, name: str) -> float:
-    """Return the share of the sessions of a contest in which the side with memory used something of it."""
-    used = [session for result in store.by_run(name).values() for session in result["used"]]
+def used_share(store: ResultStore, name: str, side: Literal["used", "used_by_rival"] = "used") -> float:
+    """Return the share of the sessions of a contest in which a side used something of its memory."""
+    used = [session for result in store.by_run(name).values() for session in result[side]]
     return float(np.mean([is_used(session) for session in used]))
 
 
@@ -363,7 +368,7 @@ def provenance(version: str) -> str:
 
 
 def shown(interval: Interval) -> str:
-    """Return a mean with its 95 % interval as text."""
+    """Return a mean with its interval as text."""
     return f"{interval.mean:.1f} [{interval.low:.1f}, {interval.high:.1f}]"
 
 

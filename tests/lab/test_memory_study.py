@@ -76,14 +76,14 @@ def test_a_shuffled_lesson_has_the_weights_of_the_other_game() -> None:
 
 
 def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path) -> None:
-    others = {"variant": ("breakthrough:width=5",), "unrelated": ("tictactoe", "connect3")}
+    others = {"variant": ("breakthrough:width=5",), "unrelated": ("tictactoe", "connect3"), "default": ()}
     settings = [
         replace(KNOWN, id=arm, arm=arm, others=others.get(arm, KNOWN.others), runs=1 if arm in others else 2)
         for arm in get_args(Arm)
     ]
     jobs = lambda trials, store, workers: memory_jobs(tmp_path / "knowledge", trials)  # noqa: E731
     with ResultStore(tmp_path / "results.db") as store:
-        for played in (8, 0):
+        for played in (7, 0):
             summary = run_grid(
                 SettingGrid.of(settings), store, workers=1, progress=False, jobs=jobs, play=partial(play_memory_job)
             )
@@ -93,15 +93,33 @@ def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path)
             assert sorted(scores) == list(range(setting.runs))
             assert all(len(own) == 4 and all(0 <= score <= 100 for score in own) for own in scores.values())
         result = store.by_run("known")[0]
-        assert result.keys() == {"scores", "used", "used_by_rival", "variant", "retrieval", "startclocks", "cpu"}
+        assert result.keys() == {
+            "scores",
+            "lessons",
+            "used",
+            "used_by_rival",
+            "variant",
+            "retrieval",
+            "startclocks",
+            "cpu",
+        }
         assert all(KNOWN.startclock / 2 < seconds < 1.0 for both in result["startclocks"] for seconds in both)
         assert all(used.keys() == {"state", "knob", "openings"} for used in result["used"])
         assert len(result["used"]) == len(result["retrieval"]) == len(result["scores"]) == 2
         assert all(seconds > 0 for seconds in result["cpu"])
         assert store.by_run("variant")[0]["variant"] == load("breakthrough:width=5").rules_hash
         assert store.by_run("unrelated")[0]["variant"] == ""
+        results = {arm: store.by_run(arm)[0] for arm in get_args(Arm)}
+        assert {arm: own["lessons"] for arm, own in results.items()} == {
+            "known": 1,
+            "variant": 1,
+            "unrelated": 2,
+            "shuffled": 1,
+            "default": 0,
+        }
         nothing = {"state": None, "knob": None, "openings": False}
-        assert store.by_run("default")[0]["used"] == [nothing] * 2, "it has no memory"
+        assert results["default"]["used"] == [nothing] * 2, "it has no memory"
+        assert all(own["used_by_rival"][0] == nothing for own in results.values()), "its memory is empty at first"
 
 
 @pytest.mark.parametrize(("has_store", "num_lessons"), [(True, 1), (False, 0)])

@@ -168,21 +168,6 @@ def test_openings_that_were_searched_longer_stay(lessons: Lessons) -> None:
     assert lessons.num_openings(game.rules_hash) == 2
 
 
-def test_searches_of_a_position_add_up(lessons: Lessons) -> None:
-    """(60 * 60 + 20 * 80) / 80 = 65."""
-    game = load("tictactoe")
-    first = frozenset({"(cell 1 1 b)"})
-    lessons.add_opening(game, first, [OpeningMove(0, "(mark 1 1)", 60, 60.0), OpeningMove(0, "(mark 1 2)", 40, 50.0)])
-    lessons.add_opening(game, first, [OpeningMove(0, "(mark 1 1)", 20, 80.0), OpeningMove(0, "(mark 2 2)", 5, 30.0)])
-    (moves,) = lessons.openings(game.rules_hash).values()
-    assert {move.move: (move.visits, move.value) for move in moves} == {
-        "(mark 1 1)": (80, 65.0),
-        "(mark 1 2)": (40, 50.0),
-        "(mark 2 2)": (5, 30.0),
-    }
-    assert lessons.num_openings(game.rules_hash) == 1
-
-
 def test_evidence_adds_up(lessons: Lessons) -> None:
     game = load("tictactoe")
 

@@ -1,5 +1,8 @@
 """The book of openings: which position is searched next, and which move it recommends, on values set by hand."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -7,6 +10,7 @@ from numpy.typing import NDArray
 from gamelore import Game, load
 from gamelore.learning.store.lesson_rows import OpeningMove
 from gamelore.memory.book import Book, chooser
+from gamelore.search.choice import MoveReport
 from gamelore.search.thinking import Search
 
 
@@ -155,3 +159,15 @@ def test_a_new_page_changes_the_values_and_the_next_position() -> None:
     assert (book.state, both.state) == (2, 2)
     assert book.choice(game.initial, 0, 0) == both.choice(game.initial, 0, 0)
     assert np.array_equal(book.unsearched, both.unsearched)
+
+
+def test_closed_moves_are_left_out_and_values_are_within_their_bounds() -> None:
+    """The first move may lose, and the search has shown that the second one is at least as good."""
+    game = load("tictactoe")
+    closed = MoveReport(0, 100, 70.0, 0, 50, None, is_closed=True, value=70.0)
+    assured = MoveReport(1, 200, 62.0, 50, 100, None, is_closed=False, value=45.0)
+    search = cast("Search", SimpleNamespace(moves=lambda role: [closed, assured]))
+    book = Book(game)
+    assert [(move.visits, move.value) for move in book.add(game.initial, search)] == [(200, 50.0)]
+    choice = book.choice(game.initial, 0, 0)
+    assert text(game, 0, choice) == game.start().legal["xplayer"][1]

@@ -54,7 +54,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (course_module, rivals_module):
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
     for name, value in (
-        ("OPENING_SECONDS", 0.01),
+        ("_OPENING_SECONDS", 0.01),
         ("_OPENINGS_FROM", 0.05),
         ("_LONGER", 0.1),
         ("_FEWEST_OPENINGS", 1),
@@ -555,7 +555,7 @@ def test_generations_of_large_games_are_stored(game: Game, lessons: Lessons, mon
 
 def test_a_position_is_searched_over_many_slices(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a startclock, a course gets slices of some milliseconds."""
-    monkeypatch.setattr(course_module, "OPENING_SECONDS", 0.1)
+    monkeypatch.setattr(course_module, "_OPENING_SECONDS", 0.1)
     course = Course(game, lessons)
     calls = 0
     while not len(course.book):

@@ -14,7 +14,6 @@ from gamelore.learning.store.lesson_rows import LESSON, Lessons, TrialRow
 from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
-from gamelore.memory import schooling as schooling_module
 from gamelore.memory.advice import rival_name
 from gamelore.memory.remembering import Remembering
 from gamelore.memory.schooling import MatchMemory
@@ -124,17 +123,6 @@ def test_a_tested_lesson_is_in_the_search_from_the_first_move_on(tmp_path: Path)
     value = prepared(again).value
     assert value is not None
     assert np.array_equal(again._lanes[0].search._stems[0].grower.prior.constants, value.constants)
-
-
-def test_positions_that_a_match_searched_long_are_openings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    game, path = load("breakthrough"), tmp_path / "k.db"
-    monkeypatch.setattr(schooling_module, "OPENING_SECONDS", 1e-9)
-    matches = PlayerMatches(game, Remembering(knowledge=path))
-    played(matches, "m1", startclock=0.0)
-    with KnowledgeStore(path) as knowledge:
-        openings = Lessons(knowledge).openings(game.rules_hash)
-    assert game.start().facts in openings
-    assert all(move.role == 0 for moves in openings.values() for move in moves), "the player had the first role"
 
 
 def test_a_full_store_keeps_no_more(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import logging
 from dataclasses import replace
 from time import monotonic
 
-import numpy as np
 import pytest
 
 from gamelore import Game, KnowledgeError
@@ -16,7 +15,6 @@ from gamelore.memory.advice import OPENINGS, rival_name
 from gamelore.memory.schooling import GameMemory, MatchMemory
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher
-from gamelore.search.thinking import Search
 from gamelore.search.value import LinearValue
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
@@ -388,37 +386,3 @@ def test_a_knob_is_used_with_a_state_that_has_passed(game: Game, lessons: Lesson
     lessons.add_evidence(game, PROVED._replace(number=number), lambda old: old._replace(better=0.0))
     own._decide()
     assert (own.snapshot, own.knob) == (None, None), "a knob goes with a lesson"
-
-
-def test_long_searches_of_a_match_are_openings(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory, search = memory_of(game, lessons), Search(game)
-    own = memory.begin(1.0)
-    search.begin(game.initial, np.uint64(1))
-    search.run(100)
-    own.note(game.initial, search)
-    monkeypatch.setattr(schooling_module, "OPENING_SECONDS", 1e-9)
-    for _ in range(2):
-        own.note(game.initial, search)
-    own.end()
-    ((facts, moves),) = lessons.openings(game.rules_hash).items()
-    assert np.array_equal(game.state(facts), game.initial)
-    expected = sum(move.visits for move in search.moves(0) if move.visits)
-    assert sum(move.visits for move in moves) == 2 * expected, "of two searches; the first one was too short"
-    own.end()
-    assert lessons.openings(game.rules_hash) == {facts: moves}, "the end of a match may be told twice"
-    assert len(memory.course.book) == 1
-
-
-def test_only_the_first_searches_of_a_match_are_kept(
-    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(schooling_module, "OPENING_SECONDS", 1e-9)
-    monkeypatch.setattr(schooling_module, "_MOST_SEARCHED", 1)
-    own, search = memory_of(game, lessons).begin(1.0), Search(game)
-    for position in (game.start(), game.start().play([own[0] for own in game.start().legal.values()])):
-        search.begin(position.state, np.uint64(1))
-        search.run(100)
-        own.note(position.state, search)
-    own.end()
-    (facts,) = lessons.openings(game.rules_hash)
-    assert np.array_equal(game.state(facts), game.initial)

@@ -525,7 +525,8 @@ class Knowledge(Sequence[Learned | LearnedSequences]):
         Returns:
             A dictionary for each game, kind of advice and rival: `game`; `advice`, which is "lesson", "variant",
             "openings" or a parameter of the search; `against`, see `AdviceTest`; `rounds` of matches with sides
-            swapped; and the mean `score` in them, 0 to 100.
+            swapped; and the mean `score` in them, 0 to 100. A game with damaged tests is left out; `lessons` and
+            `gamelore lessons list` tell of it.
         """
         from ..learning.store.lesson_rows import Lessons
 

@@ -112,14 +112,14 @@ class _OutOfTimeError(Exception):
 def _timed(game: Game, n: int, seconds: float, seed: int, compile_s: float = 0.0) -> PlayoutSpeed:
     """Measure n playouts. If the reasoner does not finish its playout in time, measure the steps that it made."""
     begin, wall = time.process_time(), time.perf_counter()
-    num_reports, last, spent = 0, inf, 0.0
+    num_reports, last, spent, patience = 0, inf, 0.0, PATIENCE[game.engine] * seconds
 
     def progress(done: int) -> None:
         nonlocal num_reports, last, spent
         now = time.process_time()
-        spent += min(max(now - last, 0.0), seconds)  # the clock goes on in a pause of the machine
+        spent += min(max(now - last, 0.0), patience / 3)  # the clock goes on in a pause of the machine
         num_reports, last = num_reports + 1, now
-        if spent > PATIENCE[game.engine] * seconds:
+        if spent > patience:
             raise _OutOfTimeError
 
     try:

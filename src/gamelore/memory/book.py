@@ -9,7 +9,7 @@ of the position before, and so on up to the first position.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,7 @@ from ..learning.store.lesson_rows import OpeningMove
 from ..search.choice import MoveReport
 from ..search.settings import MAX_PLIES
 from ..search.thinking import Search
-from ..search.tree import HIGHEST_GOAL, are_opposed, first_assumption
+from ..search.tree import are_opposed, first_assumption
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -63,7 +63,7 @@ class Book:
         self._next: NDArray[np.uint64] | None = None  # the position to search next
         self._has_changed = True  # since that was computed
         for facts, moves in (stored or {}).items():
-            self._add_moves(game.state(facts), list(moves))
+            self._add_stored(facts, list(moves))
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -79,8 +79,8 @@ class Book:
         """See `state_of_book`."""
         return state_of_book(len(self))
 
-    def _add_moves(self, state: NDArray[np.uint64], moves: Sequence[OpeningMove]) -> None:
-        """Add the moves of a position, uint64[words]. What is not legal is left out."""
+    def _add_stored(self, facts: frozenset[str], moves: list[OpeningMove]) -> None:
+        state = self.game.state(facts)
         role, joint = chooser(self.game, state)
         if role is None or any(move.role != role for move in moves):
             return
@@ -91,9 +91,23 @@ class Book:
 
     def add(self, state: NDArray[np.uint64], search: Search) -> list[OpeningMove]:
         """Add what a search has found about a position, uint64[words]; return it for the store."""
-        moves = searched_moves(self.game, state, search)
-        self._add_moves(state, moves)
-        return moves
+        role, joint = chooser(self.game, state)
+        if role is None:
+            return []
+        reports = search.moves(role)
+        reports = [move for move in reports if not move.is_closed] or reports  # another move is as good, or better
+        rows = [(move.index, move.visits, _value(move)) for move in reports if move.visits or move.low == move.high]
+        most = max((visits for _, visits, _ in rows), default=0)
+        best = max((value for _, _, value in rows), default=0.0)
+        proved = {move.index for move in reports if move.low == move.high}
+        # a search ends with a proof, which may come after few visits
+        rows = [(index, most if index in proved and value == best else visits, value) for index, visits, value in rows]
+        rows = [row for row in rows if row[1] >= _KEPT * most]
+        self._put(state, role, joint, rows)
+        return [
+            OpeningMove(role, self.game.move_text(role, int(joint[number, role])), visits, value)
+            for number, visits, value in rows
+        ]
 
     def _put(
         self, state: NDArray[np.uint64], role: int, joint: NDArray[np.int32], rows: list[tuple[int, int, float]]
@@ -180,25 +194,6 @@ class Book:
         return self._worths[state] if page.role == role else self._assumption - self._worths[state]
 
 
-def searched_moves(game: Game, state: NDArray[np.uint64], search: Search) -> list[OpeningMove]:
-    """Return what a search has found about the moves in a position, uint64[words]; [] unless one role has a choice."""
-    role, joint = chooser(game, state)
-    if role is None:
-        return []
-    reports = [move for move in search.moves(role) if move.visits or move.low == move.high]
-    most = max((move.visits for move in reports), default=0)
-    best = max(map(_value, reports), default=0.0)
-    moves = list[OpeningMove]()
-    for report in reports:
-        # a search ends with a proof, which may come after few visits
-        is_proved_best = report.low == report.high and _value(report) == best
-        visits = most if is_proved_best else report.visits
-        if visits >= _KEPT * most:
-            text = game.move_text(role, int(joint[report.index, role]))
-            moves.append(OpeningMove(role, text, visits, _value(report)))
-    return moves
-
-
 def state_of_book(num: int) -> int:
     """Return how many times a book of so many positions has doubled its size. Tests hold for a state, see advice.py."""
     return num.bit_length()
@@ -224,8 +219,8 @@ def chooser(game: Game, state: NDArray[np.uint64]) -> tuple[int | None, NDArray[
 
 
 def _value(move: MoveReport) -> float:
-    """Return the value of a move, 0 to 100."""
-    return float(move.low if move.low == move.high else min(max(move.value, 0.0), HIGHEST_GOAL))
+    """Return the value of a move within its proved bounds, 0 to 100."""
+    return float(move.low if move.low == move.high else min(max(move.value, move.low), move.high))
 
 
 def _frequent(page: Page) -> NDArray[np.intp]:

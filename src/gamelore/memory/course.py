@@ -19,10 +19,7 @@ from itertools import islice
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..learning.store.lesson_rows import LESSON, WITHOUT, Lessons, OpeningMove, StoredLesson, TrialRow
+from ..learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, TrialRow
 from ..search.rounds import Rounds
 from ..search.settings import GrowthSettings, TeachingSettings
 from ..search.teaching import Teacher, teaching_key
@@ -58,9 +55,7 @@ _AGAIN = 4  # a state is tried where another one has passed if its teaching took
 _SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
-OPENING_SECONDS = 1.0
-"""Time for the search of a position for the book."""
-_OPENING_MIB = 128  # memory for it
+_OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
 _RANDOM_PLIES = {OPENINGS: [0, 2]}  # at the beginning of trial matches
 _OTHER_PLIES = [2]  # at the beginning of matches about other advice
 _KNOB = "knob"
@@ -341,7 +336,7 @@ class Course:
     # openings
 
     def _explore(self, deadline: float) -> int | None:
-        """Search a position for the book; after `OPENING_SECONDS`, store what was found.
+        """Search a position for the book; after `_OPENING_SECONDS`, store what was found.
 
         Return the number of positions in the book if it has a new one.
         """
@@ -354,18 +349,11 @@ class Course:
         begin = process_time()
         walks = search.run(deadline=deadline)
         self._searched += process_time() - begin
-        if self._searched < OPENING_SECONDS and (walks or not search.is_proved):
+        if self._searched < _OPENING_SECONDS and (walks or not search.is_proved):
             return None
         moves = self.book.add(state, search)
         self._lessons.put_opening(self.game, self.game.facts(state), moves)
         return len(self.book)
-
-    def add_openings(self, searched: Iterable[tuple[NDArray[np.uint64], Sequence[OpeningMove]]]) -> None:
-        """Add what the searches of a match have found: positions, uint64[words], and the moves there."""
-        for state, moves in searched:
-            if self._num_openings < _MOST_OPENINGS:
-                self._lessons.add_opening(self.game, self.game.facts(state), moves)
-                self._book = None
 
     # trials
 

@@ -16,11 +16,8 @@ from ..search.settings import ChampionSettings, GrowthSettings
 from .schooling import GameMemory, MatchMemory
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ..game.game import Game
-    from ..players.player import Finished, Turn
+    from ..players.player import Finished
     from ..players.position_graph import PositionGraph
 
 _log = logging.getLogger(__name__)
@@ -83,15 +80,6 @@ class Remembering(Gamelore):
         except KnowledgeError as error:
             _log.warning("plays without memory: %s", error)
             return self._new_teacher(game)
-
-    def choose(self, turn: Turn) -> NDArray[np.int32]:
-        """See `Player.choose`. What long searches have found is kept for the book of openings."""
-        choices = super().choose(turn)
-        for number, row in zip(turn.lanes.tolist(), turn.rows.tolist(), strict=True):
-            lane, state = self._lane(turn.graph.game, number), turn.graph.states[row]
-            if isinstance(lane.prepared, MatchMemory) and lane.search is not None and lane.search.is_at(state):
-                lane.prepared.note(state, lane.search)
-        return choices
 
     def num_matches(self, graph: PositionGraph, role: int) -> int:
         """See `net.belief.LastingPlayer`. Without a store, this is 0."""

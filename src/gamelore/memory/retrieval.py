@@ -97,7 +97,7 @@ def _leaving_out(lessons: Lessons, row: GameRow) -> Iterator[None]:
         with naming_lesson(lessons.knowledge, row.name):
             yield
     except KnowledgeError as error:
-        _log.warning("the lesson about %s is damaged, and left out: %s", row.name, error)
+        _log.warning("the lesson about %s is left out: %s", row.name, error)
 
 
 def _newest_value(rules_hash: str, lessons: Lessons) -> StoredValue | None:

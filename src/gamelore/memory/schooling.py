@@ -5,8 +5,7 @@ present length teaches (advice.py). It takes the newest state of the lesson that
 what it learns in the startclock, as a player without memory does, or with what it learned once before in a startclock
 of this length: that is just as good, and leaves the present startclock for the lesson and for its tests. So a player
 gets its first lesson in its first match of a game, tests it in the next ones, and plays with it as soon as it is sure.
-`gamelore study` does the same without matches. What the player found in long searches of its first moves goes into the
-book of openings.
+`gamelore study` does the same without matches.
 
 If the store has no lesson about the game, but one about a variant (retrieval.py), the lesson begins with that. What was
 learned in the first startclock becomes its rival, and the following ones are used for the trials. A startclock of half
@@ -28,31 +27,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import KnowledgeError
-from ..learning.store.lesson_rows import LESSON, OpeningMove, TrialRow
+from ..learning.store.lesson_rows import LESSON, TrialRow
 from ..search.teaching import Teacher
 from .advice import OPENINGS, Verdict, passed, reason, rival_name, verdict
-from .book import searched_moves
-from .course import OPENING_SECONDS, Course, Told, new_teacher
+from .course import Course, Told, new_teacher
 from .ledger import taken_knob, with_knob
 from .lesson import restored_value, stored
 from .rivals import DEFAULT_GROWTH, with_decision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping
 
     from ..game.game import Game
     from ..learning.store.lesson_rows import Lessons
     from ..search.rounds import Openings
     from ..search.settings import GrowthSettings
-    from ..search.thinking import Search
     from ..search.value import LinearValue
 
 _WHOLE = 0.8  # share of a startclock after which what was learned counts as a rival, or trials begin in a long one
 _LONG = 30  # seconds of a long startclock
 _LONGEST = 600  # seconds of a startclock of which rivals are kept
-_MOST_SEARCHED = 10  # positions of a match that the book of openings gets
 _OTHER_SEED = 1 << 20  # added to the seed of what is learned beside a lesson
 _log = logging.getLogger(__name__)
 
@@ -100,7 +94,6 @@ class MatchMemory:
         self._rival = rival_name(self.startclock), 0  # which of them, by lot
         self._has_time = False  # whether the lesson is tried in the last part of this startclock
         self._was_tried = False  # whether trials had a part of the startclock
-        self._searched: list[tuple[NDArray[np.uint64], Sequence[OpeningMove]]] = []  # positions of the match
         try:
             memory.course.refresh()
             memory.course.prepare_for(self.startclock)
@@ -185,28 +178,15 @@ class MatchMemory:
         if self.snapshot is not None:
             self._fresh = None
 
-    def note(self, state: NDArray[np.uint64], search: Search) -> None:
-        """Keep what a search has found about a position of the match, uint64[words], for the book of openings.
-
-        A search must be as long as those for the book, and later positions hardly occur in another match.
-        """
-        is_long = search.visits >= OPENING_SECONDS * search.rate > 0.0
-        if self._learns and is_long and len(self._searched) < _MOST_SEARCHED:
-            moves = searched_moves(self._game, state, search)
-            if moves:
-                self._searched.append((state.copy(), moves))
-
     def _stop_storing(self, error: KnowledgeError) -> None:
         """Store nothing more in this match, because the store failed. What the match is played with stays."""
         _log.warning("the store failed, and gets nothing more of this match: %s", error)
         self._learns = False
 
     def end(self) -> None:
-        """Store what the startclock has taught, and what the searches of the first moves have found."""
+        """Store what the startclock has taught."""
         learns, self._learns = self._learns, False  # the end of a match may be told twice
         try:
-            if learns:
-                self._memory.course.add_openings(self._searched)
             if learns and self._fresh is None:
                 self._memory.course.store_lesson()
             elif learns and self._fresh is not None and self._fresh.simulations:

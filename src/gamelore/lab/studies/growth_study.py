@@ -1,7 +1,7 @@
 """Growth of the player that remembers: its strength after 0, 1, 10, .. matches of a game.
 
-Short moves teach nothing, see `MatchMemory.note`; what counts are the startclocks. So these are used one after the
-other, each with as much CPU time as a startclock has, and matches are played at the *checkpoints* only, after the next
+Nothing is learned from the moves of a match; what counts are the startclocks. So these are used one after the other,
+each with as much CPU time as a startclock has, and matches are played at the *checkpoints* only, after the next
 startclock, against each rival:
 
     without  the player itself without memory, after a startclock of the same length: RIVAL_TEACHINGS of them, each

@@ -285,11 +285,12 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
             Lessons(stack.enter_context(KnowledgeStore(Path(temporary, f"{name}.db")))) for name in ("own", "other")
         )
         _fill(own, game, job)
-        seed = _OF_SEED * setting.seed + OTHER_SEED * (trial.run + 1)
-        sides = [
-            ContestSide(game, own if setting.arm != "default" else None, trial.run),
-            ContestSide(game, other, seed),
+        stores, seed = (own if setting.arm != "default" else None, other), _OF_SEED * setting.seed
+        sides = [  # a side without a store adds the number of the session to its seed
+            ContestSide(game, lessons, seed + OTHER_SEED * (2 * trial.run + number))
+            for number, lessons in enumerate(stores, start=1)
         ]
+        num_lessons = len(own.games())
         for session in range(setting.sessions):
             players = [playing(champion, side.learn(setting.startclock)) for side in sides]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
@@ -298,6 +299,7 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
                 side.end()
         return {
             "scores": scores,
+            "lessons": num_lessons,  # with which the first side began
             "used": sides[0].used,
             "used_by_rival": sides[1].used,
             "variant": sides[0].variant,

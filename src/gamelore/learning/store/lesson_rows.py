@@ -330,7 +330,7 @@ _TAUGHT = (
 _GENERATIONS = (
     "SELECT number, walks, seconds, determination, foresight FROM taught WHERE game = ? AND pupil = ? ORDER BY number"
 )
-_OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ?"
+_OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
 _PLAYED = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number DESC LIMIT ?"
 _TRIALS = "SELECT advice, number, against, num, total, squares, better, worse FROM trial WHERE game = ? AND lesson = ?"
 
@@ -421,7 +421,7 @@ class Lessons:
     def game(self, rules_hash: str) -> GameRow | None:
         """Return the name and the rules of a game; None if the store lacks it."""
         query = "SELECT name, rules_hash, rules FROM game WHERE rules_hash = ?"
-        with self.knowledge.reading() as connection:
+        with naming_lesson(self.knowledge, rules_hash), self.knowledge.reading() as connection:
             return next(iter(typed(connection.execute(query, [rules_hash]), GameRow)), None)
 
     def roles(self, rules_hash: str) -> list[str]:
@@ -538,7 +538,7 @@ class Lessons:
     def openings(self, rules_hash: str) -> dict[frozenset[str], list[OpeningMove]]:
         """Return the positions of a game that were searched long, by their facts."""
         with self._reading(rules_hash) as (connection, game):
-            rows = typed(connection.execute(f"{_OPENINGS} ORDER BY state, move", [game]), _OpeningCells)
+            rows = typed(connection.execute(_OPENINGS, [game]), _OpeningCells)
             texts, moves = _texts(connection, game) if rows else {}, dict[bytes, list[OpeningMove]]()
             for row in rows:
                 moves.setdefault(row.state, []).append(OpeningMove(row.role, texts[row.move], row.visits, row.value))
@@ -557,15 +557,6 @@ class Lessons:
         """
         with self._writing(game) as (connection, number):
             return self._put_opening(connection, number, facts, moves)
-
-    def add_opening(self, game: Game, facts: frozenset[str], moves: Sequence[OpeningMove]) -> None:
-        """Add what one more search says about a position: visits add up, and values are means over all visits."""
-        with self._writing(game) as (connection, number):
-            key, texts = (number, self._numbers.facts(connection, number, facts)), _texts(connection, number)
-            rows = typed(connection.execute(f"{_OPENINGS} AND state = ?", key), _OpeningCells)
-            total = {texts[row.move]: OpeningMove(row.role, texts[row.move], row.visits, row.value) for row in rows}
-            total |= {move.move: _together(total[move.move], move) if move.move in total else move for move in moves}
-            self._put_opening(connection, number, facts, list(total.values()))
 
     def _put_opening(
         self, connection: sqlite3.Connection, game: int, facts: frozenset[str], moves: Sequence[OpeningMove]
@@ -688,13 +679,6 @@ class Lessons:
         except BaseException:
             self._numbers.forget()
             raise
-
-
-def _together(first: OpeningMove, second: OpeningMove) -> OpeningMove:
-    """Return what two searches together say about a move."""
-    visits = first.visits + second.visits
-    value = (first.visits * first.value + second.visits * second.value) / max(visits, 1)
-    return first._replace(visits=visits, value=value)
 
 
 @contextmanager
