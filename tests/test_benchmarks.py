@@ -353,3 +353,24 @@ def test_explosions(tmp_path: Path, name: str) -> None:
     assert row["of_time"] > 0
     assert row["of_memory"] > 0
     assert {"traceback", "no answer"}.isdisjoint(row["faults"])
+
+
+def test_lessons(tmp_path: Path) -> None:
+    """A store with one lesson has no games of the other kinds. A second run goes on with it and teaches no more."""
+    shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
+    store = ["--games", "1", "--seconds", "0.1", "--store", tmp_path / "store.db"]
+    command = [sys.executable, BENCHMARKS / "lessons.py", tmp_path, *store, "--json"]
+    options = ["--drawn", "1", "--repeats", "1", "--clocked", "1", "--startclocks", "0.3"]
+    done = subprocess.run(
+        [*command, *options], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
+    )
+    rows = json.loads(done.stdout)
+    found = {"known": "lesson", "renamed": "lesson", "moved": "variant", "unrelated": "nothing"}
+    assert {row["kind"]: row["found"] for row in rows["retrievals"]} == found
+    assert [(row["kind"], row["match"]) for row in rows["startclocks"]] == [(kind, n) for kind in found for n in (1, 2)]
+    assert all(row["retrieval"] > 0 for row in rows["startclocks"])
+    assert max(row["teaching"] for row in rows["startclocks"] if row["kind"] == "unrelated") > 0.1
+    again = subprocess.run([*command, "--drawn", "0"], check=True, capture_output=True, text=True, env=ENVIRONMENT)
+    assert json.loads(again.stdout) == {**rows, "retrievals": [], "startclocks": []}
+    assert "1 of 1 lessons" in done.stderr
+    assert not again.stderr
