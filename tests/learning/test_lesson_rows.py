@@ -221,20 +221,18 @@ def test_damage_is_told_with_the_name_of_the_game(lessons: Lessons) -> None:
     game = load("tictactoe")
     lessons.put(game, LESSON)
     lessons.put_opening(game, frozenset({"(cell 1 1 b)"}), [OpeningMove(0, "(mark 1 1)", 60, 60.0)])
-    with lessons.knowledge.writing() as connection:
-        connection.execute("UPDATE opening SET move = 77")
-    for read in (lessons.openings, lessons.kept):
-        with pytest.raises(
-            DamagedLessonError, match=r"lesson about tictactoe: .*got: 77; gamelore lessons delete tict"
-        ):
-            read(game.rules_hash)
-    with lessons.knowledge.writing() as connection:
-        connection.execute("UPDATE taught SET constants = '[1]', weights = '{}'")
-    for read in (lessons.find, lessons.kept):
-        with pytest.raises(
-            DamagedLessonError, match=r"lesson about tictactoe: .*got: 1 constants for 2 roles; gamelore"
-        ):
-            read(game.rules_hash)
+    damages = (
+        ("opening SET move = 77", "77", (lessons.openings, lessons.kept)),
+        ("taught SET constants = '[1]', weights = '{}'", "1 constants for 2 roles", (lessons.find, lessons.kept)),
+    )
+    for damage, text, readers in damages:
+        with lessons.knowledge.writing() as connection:
+            connection.execute(f"UPDATE {damage}")
+        for read in readers:
+            with pytest.raises(
+                DamagedLessonError, match=rf"lesson about tictactoe: .*got: {text}; gamelore lessons delete tict"
+            ):
+                read(game.rules_hash)
 
 
 def test_a_damaged_name_sends_nothing_to_the_terminal(lessons: Lessons) -> None:

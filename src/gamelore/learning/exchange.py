@@ -706,7 +706,7 @@ def _check_lesson(lessons: Lessons, connection: sqlite3.Connection, rules_hash: 
     lessons.fits(rules_hash, 0)
     of_game = "JOIN game ON game.id = game WHERE rules_hash = ?"
     typed(connection.execute(f"SELECT shapes FROM lesson {of_game}", [rules_hash]), tuple[bytes])
-    query = f"SELECT advice, number, against, num, total, squares, better, worse FROM trial {of_game}"
+    query = f"SELECT {', '.join(TrialRow._fields)} FROM trial {of_game}"
     for trial in typed(connection.execute(query, [rules_hash]), TrialRow):
         check_trial(trial)
 

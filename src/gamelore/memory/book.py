@@ -96,10 +96,10 @@ class Book:
             return []
         reports = search.moves(role)
         reports = [move for move in reports if not move.is_closed] or reports  # another move is as good, or better
-        rows = [(move.index, move.visits, _value(move)) for move in reports if move.visits or move.low == move.high]
+        rows = [(move.index, move.visits, _value(move)) for move in reports if move.visits or move.is_proved]
         most = max((visits for _, visits, _ in rows), default=0)
         best = max((value for _, _, value in rows), default=0.0)
-        proved = {move.index for move in reports if move.low == move.high}
+        proved = {move.index for move in reports if move.is_proved}
         # a search ends with a proof, which may come after few visits
         rows = [(index, most if index in proved and value == best else visits, value) for index, visits, value in rows]
         rows = [row for row in rows if row[1] >= _KEPT * most]
@@ -220,7 +220,7 @@ def chooser(game: Game, state: NDArray[np.uint64]) -> tuple[int | None, NDArray[
 
 def _value(move: MoveReport) -> float:
     """Return the value of a move within its proved bounds, 0 to 100."""
-    return float(move.low if move.low == move.high else min(max(move.value, move.low), move.high))
+    return float(move.low if move.is_proved else min(max(move.value, move.low), move.high))
 
 
 def _frequent(page: Page) -> NDArray[np.intp]:

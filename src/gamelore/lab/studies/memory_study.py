@@ -3,9 +3,9 @@
 The unit is a *teaching*: `gamelore study` of a game with a seed of its own, whose store then serves all contests of
 this seed. A contest has sessions. In each session, both sides get the same startclock, in CPU seconds of one core, and
 then play some pairs of matches with what they know. Matches of a pair have exchanged roles, the same beginning, which
-has two random plies in half of the pairs by lot, and the same time for each move. Both sides keep their stores from
-session to session. So the scores of the pairs of a teaching scatter by play and by startclocks, and those of several
-teachings by teaching, too.
+has two random plies in half of the pairs by lot, and the same time for each move. Each side keeps the store that it
+has from session to session. So the scores of the pairs of a teaching scatter by play and by startclocks, and those of
+several teachings by teaching, too.
 
 The rival has a store that is empty at first. So it also gains what a memory gains by its own earlier startclocks, and
 a score above 50 % comes from earlier study, or from other games. The arms are what the first side has:

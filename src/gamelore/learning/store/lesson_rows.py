@@ -332,7 +332,7 @@ _GENERATIONS = (
 )
 _OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
 _PLAYED = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number DESC LIMIT ?"
-_TRIALS = "SELECT advice, number, against, num, total, squares, better, worse FROM trial WHERE game = ? AND lesson = ?"
+_TRIALS = f"SELECT {', '.join(TrialRow._fields)} FROM trial WHERE game = ? AND lesson = ?"
 
 
 class Lessons:
