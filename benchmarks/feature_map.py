@@ -6,7 +6,8 @@ It stands beside benchmarks/transfer_map.py, which does this for the lessons of 
 rulesheets as NAME.kif. The games are NUM_GAMES by lot of those of benchmarks/memory.py, in DIR/games.json, with at most
 MOST_GATES gates in their circuits and MOST_MOVES first moves of a role. In each source, the learner learns
 SOURCE_MATCHES matches; then it learns each target with these values of features and without, in RUNS runs of MATCHES
-matches against OPPONENT. Pairs whose game trees take too much memory are told, and left out.
+matches against OPPONENT. Pairs that fail, such as those whose game trees take too much memory, are told, and left out
+by later runs, too.
 
 It writes OUT/feature-map.csv, with the differences of the mean rewards in the first tenth of the matches and after it,
 and their 95 % intervals, and OUT/feature-map.png. A run that was interrupted goes on.
@@ -17,23 +18,31 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 import gamelore
-from gamelore.errors import ExperimentError, GameloreError
+import long_runs
+from gamelore.errors import GameloreError
+from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.figures import map_figure, save
-from gamelore.lab.studies.transfer_study import Gain
+from gamelore.lab.results import ResultStore, store_path
+from gamelore.lab.studies.transfer_study import Gain, TransferPlan, gain_of
+from gamelore.matches.opponents import opponent_settings
+from gamelore.rulesheets import title
 
 SEED = 1
 NUM_GAMES, MOST_GATES, MOST_MOVES = 20, 4000, 12
 SOURCE_MATCHES, MATCHES, RUNS = 100, 300, 10
 OPPONENT = "egreedy:filler=hashed"
 LEARNER = "baseline"  # without knowledge of another game
+LEFT_OUT = "left out"  # name of the note about pairs that fail
 COLUMNS = ("source", "target", "early", "early_low", "early_high", "late", "late_low", "late_high")
 
 
@@ -49,25 +58,48 @@ def _is_small(path: Path) -> bool:
     return game.circuit is not None and game.circuit.num_gates <= MOST_GATES and most <= MOST_MOVES
 
 
-def gains(names: Sequence[str], folder: Path, out: Path, **options: int) -> Iterator[Gain]:
-    """Yield the gains of all pairs, source by source."""
-    for number, source in enumerate(names):
-        for target in names:
-            if target != source:
-                yield from gains_of(folder / f"{source}.kif", folder / f"{target}.kif", out / source / target, options)
-        print(f"{number + 1} of {len(names)} sources", file=sys.stderr, flush=True)
+def plan_of(source: str, targets: Sequence[str], folder: Path, runs: int, matches: int) -> TransferPlan:
+    """Return the experiment with a source."""
+    paths = [str(folder / f"{name}.kif") for name in (source, *targets)]
+    return TransferPlan(
+        paths[0], tuple(paths[1:]), opponent_settings(OPPONENT), learners=(LEARNER, "transfer"),
+        source_matches=SOURCE_MATCHES, runs=runs, matches=matches, seed=SEED,
+    )  # fmt: skip
 
 
-def gains_of(source: Path, target: Path, out: Path, options: Mapping[str, int]) -> Sequence[Gain]:
-    """Return the gain of a pair; none if its game trees are too large."""
-    given: dict[str, Any] = {"source_matches": SOURCE_MATCHES, "opponent": OPPONENT, "seed": SEED, **options}
-    try:
-        return gamelore.transfer(source, target, out=out, progress=False, **given).gains
-    except ExperimentError:  # results of other code, or of other settings
-        raise
-    except GameloreError as error:
-        print(f"{source.stem} to {target.stem}: {error}", file=sys.stderr, flush=True)
-        return ()
+def play(plan: TransferPlan, store: ResultStore, workers: int, version: str) -> None:
+    """Play the pairs of a source that are missing; if they fail, pair by pair. A note names those that fail alone.
+
+    The learning of a target without knowledge belongs to all sources, so it is played once.
+    """
+    left_out = store.noted(LEFT_OUT) or {}
+    targets = tuple(target for target in plan.targets if pair_name(plan, target) not in left_out)
+    for part in (targets, *((target,) for target in targets)):
+        grid = SettingGrid.of(replace(plan, targets=part).settings())
+        try:
+            run_grid(grid, store, workers=workers, progress=False, version=version)
+        except (GameloreError, MemoryError) as error:
+            if len(part) == 1:
+                left_out[pair_name(plan, *part)] = str(error)
+                store.note(LEFT_OUT, left_out)
+        else:
+            if part == targets:
+                break
+
+
+def pair_name(plan: TransferPlan, target: str) -> str:
+    """Return the name of a pair in the note of those that are left out."""
+    return f"{title(plan.source)}/{title(target)}"
+
+
+def gains(plan: TransferPlan, store: ResultStore) -> Iterator[Gain]:
+    """Yield the gains of the pairs of a source that were played."""
+    left_out = store.noted(LEFT_OUT) or {}
+    for target in plan.targets:
+        if pair_name(plan, target) not in left_out:
+            yield gain_of(
+                plan, target, {x: store.rewards(plan.setting(target, x).id, plan.runs) for x in plan.learners}
+            )
 
 
 def cells(gain: Gain) -> list[str]:
@@ -87,8 +119,18 @@ def main(
     workers: Annotated[int, typer.Option(help="number of processes")] = 2,
 ) -> None:
     """Learn all games, each after each other one, and write the table and the picture."""
+    long_runs.check_gamelore()
     names = small_games(json.loads((memory / "games.json").read_text()), folder, num)
-    all_gains = list(gains(names, folder, out, matches=matches, runs=runs, workers=workers))
+    others = {source: [name for name in names if name != source] for source in names}
+    plans, version = [plan_of(source, own, folder, runs, matches) for source, own in others.items()], code_version()
+    with ResultStore(store_path(out)) as store:
+        store.check(SettingGrid.of(chain.from_iterable(plan.settings() for plan in plans)).settings, version)
+        for number, plan in enumerate(plans, start=1):
+            play(plan, store, workers, version)
+            print(f"{number} of {len(names)} sources", file=sys.stderr, flush=True)
+        all_gains = [gain for plan in plans for gain in gains(plan, store)]
+        for name, error in (store.noted(LEFT_OUT) or {}).items():
+            print(f"{name} is left out: {error}", file=sys.stderr)
     with (out / "feature-map.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([COLUMNS, *map(cells, all_gains)])
     place = {name: number for number, name in enumerate(names)}

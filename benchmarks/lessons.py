@@ -54,7 +54,7 @@ from gamelore.learning.store.lesson_rows import KeptLesson, Lessons
 from gamelore.learning.store.schema import LESSON_TABLES
 from gamelore.memory.course import new_teacher
 from gamelore.memory.ledger import Ledger
-from gamelore.memory.retrieval import LEAST_LIKENESS, variants
+from gamelore.memory.retrieval import LEAST_LIKENESS, Relatives
 from gamelore.memory.rivals import Rivals
 from gamelore.memory.schooling import GameMemory
 from gamelore.search.rounds import Rounds
@@ -203,7 +203,7 @@ def in_process(sheet: str, store: str, startclock: float | None) -> list[Row]:
     row |= {"memory": resident_memory() - before, "used": match.about}
     timed(row, "teacher", lambda: new_teacher(game, SEED))
     is_known = lessons.state(game.rules_hash)
-    return [row | {"found": "lesson" if is_known else "variant" if variants(game, lessons) else "nothing"}]
+    return [row | {"found": "lesson" if is_known else "variant" if Relatives(game, lessons).variants() else "nothing"}]
 
 
 class Stopwatch:

@@ -9,22 +9,21 @@ docs/memory/protocol.md; `plan` is the same in code. All lots are drawn with the
 `--stage study` makes the teachings only, `--stage contests` plays the contests, `--stage replay` plays fresh matches of
 the games in which memory is significantly worse, and `--stage report` prints the tables. A run that was interrupted
 goes on. The contests of the first teaching come first, so a part of a run is a sample of all games. A contest that
-fails is told, and played again by the next run. Results and teachings belong to a version of the code: after a change
-that cannot change them, `--version NAME` goes on with those of an earlier version.
+fails is told, and played again by the next run. Two runs may share `--out` if they do different things. Results and
+teachings belong to a version of the code: after a change that cannot change them, `--version NAME` goes on with those
+of an earlier version.
 
 All times are CPU times, so other work on the machine hardly matters. Games that are significantly worse by their pairs
-are only suspects: the fresh matches decide.
+are only suspects. The fresh matches decide: a game is worse if the mean of its five teachings is below 50 % in a
+one-sided t-test, by Benjamini & Hochberg at 5 % over all games that are played again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-import sys
 import time
 import tomllib
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,6 +37,7 @@ import typer
 
 import cpu_clock  # noqa: F401 - before gamelore
 import gamelore
+import long_runs
 from gamelore.errors import GameloreError
 from gamelore.lab.duel import FAMILIES, sealed_games
 from gamelore.lab.experiment import SettingGrid, code_version, run_grid
@@ -56,26 +56,32 @@ from gamelore.lab.studies.memory_study import (
 from gamelore.search.solving import Solving, may_be_solved
 from gamelore.search.teaching import can_be_taught
 from gamelore.workers.processes import Report
+from long_runs import shown
 
 SEED = "0f846e8"  # commit of main before the first protocol
 TEACHINGS, STUDY, LONG_STUDY = 5, 120.0, 400.0  # for each game; CPU seconds of each, and where the startclock is 60 s
 PAIRS = 20  # of each contest
 SESSIONS: Mapping[Arm, Mapping[float, int]] = {  # by startclock in seconds
     "known": {1.0: 5, 10.0: 1, 60.0: 1},
-    "variant": {1.0: 5},
+    "variant": {1.0: 20},
     "unrelated": {1.0: 5, 10.0: 1},
     "shuffled": {1.0: 5, 10.0: 1},
     "default": {1.0: 5, 10.0: 1},
+    "no-openings": {1.0: 5},
+    "no-knobs": {1.0: 5},
 }
+IN_PARTS: tuple[Arm, ...] = "no-openings", "no-knobs"  # in the games by lot with slow moves only
 LEVELS: Mapping[Arm, float] = {"shuffled": 0.90, "default": 0.90}  # of intervals; 0.95 for the others
-CONTRAST: tuple[Arm, Arm] = "known", "shuffled"
-SAID = 1000  # matches between two lines about progress
+CONTRASTS: Sequence[tuple[Arm, Arm]] = [("known", "shuffled"), *(("known", arm) for arm in IN_PARTS)]
 FAST, SLOW = 2.0, 40.0  # milliseconds for a move
-SOLVED_IN, SOLVED_MIB = 10.0, 2048  # CPU seconds, and memory
+SOLVED_IN, SOLVED_MIB, SLICE = 10.0, 2048, 0.1  # CPU seconds, memory, and seconds between two looks at the clock
+ABANDONED = 3600.0  # seconds without a change, after which an unfinished teaching is that of a killed run
 FOLDS, NUM_OTHERS, NUM_LONG, NUM_SLOW = 5, 12, 15, 15
 MOST_DRAWN = 1 / 4  # of the games, with a startclock of 60 s, and with slow moves: few of the sealed ones
 LEVEL, FRESH_SEED, FRESH_PAIRS = 0.05, 2, 80  # of tests of single games; 800 fresh matches over five teachings
 RANDOM_MATCHES, MOST_PLIES = 64, 150
+
+PARTS = "state", "openings", "knob"  # of a lesson, as in `memory_study.used_by`
 
 Stage = Literal["study", "contests", "replay", "report"]
 
@@ -150,8 +156,9 @@ def _is_solved(path: str) -> bool:
     game = gamelore.load(path)
     if not may_be_solved(game):
         return False
-    solving = Solving(game, SOLVED_MIB << 20)
-    solving.run(time.monotonic() + SOLVED_IN)
+    solving, end = Solving(game, SOLVED_MIB << 20), time.process_time() + SOLVED_IN
+    while not solving.is_done and time.process_time() < end:  # the solver's thread has a clock of its own
+        solving.run(time.monotonic() + SLICE)
     solving.close()
     return solving.solution is not None
 
@@ -180,7 +187,8 @@ def plan(
     for sheet in sheets:
         others = _others(sheet, sheets, strangers)
         for arm, sessions in SESSIONS.items():
-            for startclock in sessions if arm in ("known", "default") or others[arm] else ():
+            is_played = sheet.name in slow if arm in IN_PARTS else arm not in others or others[arm]
+            for startclock in sessions if is_played else ():
                 setting = _setting(sheet, arm, others, startclock)
                 if startclock < 60 or sheet.name in long:
                     settings.append(setting)
@@ -213,23 +221,9 @@ def jobs(folder: Path, trials: Iterable[Trial[MemorySetting]], *_: object) -> li
 
 
 def play(job: MemoryJob, report: Report) -> list[Outcome]:
-    """Play a contest; a function of this script, so that processes import it, and with it the CPU clock.
-
-    An error costs this contest only, and its text is written to the folder of the teachings.
-    """
+    """Play a contest; a function of this script, so that processes import it, and with it the CPU clock."""
     assert time.monotonic is time.process_time
-    try:
-        return play_memory_job(job, report)
-    except Exception:
-        file = failures(job.folder) / f"{job.trial.setting.id.replace('/', '-')}-{job.trial.run}.txt"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(traceback.format_exc())
-        return []
-
-
-def failures(folder: Path) -> Path:
-    """Return the folder for the errors of contests, beside that of teachings."""
-    return folder.with_name(f"{folder.name}-failures")
+    return play_memory_job(job, report)
 
 
 def worse(settings: Iterable[MemorySetting], store: ResultStore) -> list[MemorySetting]:
@@ -315,6 +309,40 @@ def _checks(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield str(sum(not result["lessons"] for result in results))
 
 
+def parts_table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequence[Sheet]) -> Iterator[str]:
+    """Yield a row for each arm and startclock: the share of the sessions that used each part of a lesson, and variants.
+
+    `variants` is the share of the contests whose lesson began with the value of a variant. The last two columns are the
+    means over games of the teachings in which that was so, and in which it was not.
+    """
+    family_of = {sheet.path: sheet.family for sheet in sheets}
+    yield "| arm | startclock | ms a move | lesson | openings | knob | variants | score with variants | without |"
+    yield f"|{'---|' * 9}"
+    for kind in dict.fromkeys((x.arm, x.startclock, x.milliseconds) for x in settings):
+        own = [x for x in settings if (x.arm, x.startclock, x.milliseconds) == kind]
+        results = {x.game: [*store.by_run(x.id).values()] for x in own}
+        flat = [*chain.from_iterable(results.values())]
+        if flat:
+            used = [session for result in flat for session in result["used"]]
+            parts = (np.mean([session[part] not in (None, False) for session in used]) for part in PARTS)
+            cells = [f"{share:.0%}" for share in (*parts, np.mean([bool(result["variant"]) for result in flat]))]
+            for is_wanted in (True, False):
+                chosen = {game: [x for x in runs if bool(x["variant"]) == is_wanted] for game, runs in results.items()}
+                means = {game: float(np.mean([x["scores"] for x in runs])) for game, runs in chosen.items() if runs}
+                cells.append(shown(by_games(means, family_of, LEVELS.get(kind[0], 0.95))) if means else "")
+            yield f"| {kind[0]} | {kind[1]:g} | {kind[2]:g} | {' | '.join(cells)} |"
+
+
+def decided(losers: Sequence[MemorySetting], again: ResultStore) -> Iterator[str]:
+    """Yield what the fresh matches of each game say, and whether it is worse; see the module."""
+    means = {setting.id: [*_means(again, setting.id).values()] for setting in losers}
+    intervals = {name: mean_interval(own) for name, own in means.items()}
+    values = {name: p_value(own, 50.0) / 2 for name, own in means.items() if len(own) > 1 and np.mean(own) < 50}
+    are_worse = significant(values | {name: 1.0 for name in means.keys() - values.keys()}, LEVEL)
+    for name, interval in intervals.items():
+        yield f"{name}, fresh matches: {shown(interval) if means[name] else 'none'}{', worse' * (name in are_worse)}"
+
+
 def by_games(means: Mapping[str, float], family_of: Mapping[str, int], level: float = 0.95) -> Interval:
     """Return the mean over games, with an interval for games of families."""
     return clustered_interval([*means.values()], [family_of[game] for game in means], level)
@@ -344,32 +372,21 @@ def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float, floa
 
 
 def contrasts(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequence[Sheet]) -> Iterator[str]:
-    """Yield a row for the contrast of two arms: the mean over games of the difference, teaching by teaching."""
+    """Yield a row for each contrast of two arms: the mean over games of the difference, teaching by teaching."""
     family_of = {sheet.path: sheet.family for sheet in sheets}
     means = {setting.id: _means(store, setting.id) for setting in settings}
     yield "| contrast | startclock | ms a move | games | difference |"
     yield "|---|---|---|---|---|"
-    first, second = CONTRAST
-    for startclock in SESSIONS[second]:
+    for first, second, startclock in ((*pair, startclock) for pair in CONTRASTS for startclock in SESSIONS[pair[1]]):
         own = dict[str, float]()
         for setting in settings:
             if (setting.arm, setting.startclock, setting.milliseconds) == (first, startclock, FAST):
-                left, right = (means.get(setting.id.replace(f"/{first}/", f"/{arm}/"), {}) for arm in CONTRAST)
+                left, right = (means.get(setting.id.replace(f"/{first}/", f"/{arm}/"), {}) for arm in (first, second))
                 differences = [left[run] - right[run] for run in left.keys() & right.keys()]
                 own |= {setting.game: float(np.mean(differences))} if differences else {}
         if own:
             cells = f"{startclock:g}", f"{FAST:g}", str(len(own)), shown(by_games(own, family_of))
             yield f"| {first} - {second} | {' | '.join(cells)} |"
-
-
-def provenance(version: str) -> str:
-    """Return a short name of a version of the code, for the folder of its teachings."""
-    return hashlib.sha256(version.encode()).hexdigest()[:8]
-
-
-def shown(interval: Interval) -> str:
-    """Return a mean with its interval as text."""
-    return f"{interval.mean:.1f} [{interval.low:.1f}, {interval.high:.1f}]"
 
 
 def main(
@@ -383,20 +400,18 @@ def main(
     version: Annotated[str, typer.Option(help="version of the code whose results go on")] = "",
 ) -> None:
     """Make teachings, play the contests that are missing, or print the tables."""
-    assert Path(gamelore.__file__).is_relative_to(Path(__file__).parents[1]), (
-        "gamelore of another folder; set PYTHONPATH"
-    )
+    long_runs.check_gamelore()
     version = version or code_version("lab.studies.memory_study")
     sheets = eligible(folder, out, sealed)
     strangers = unsolved(eligible(folder, out), out) if sealed else ()
     settings = plan(unsolved(sheets, out, sealed), study, num, strangers)
-    knowledge = out / "teachings" / provenance(version)
-    if stage != "report":
-        for left in (failures(knowledge), *knowledge.glob(f"{UNFINISHED}*")):  # by runs that were killed
+    knowledge = out / "teachings" / long_runs.provenance(version)
+    for left in knowledge.glob(f"{UNFINISHED}*"):
+        if time.time() > left.stat().st_mtime + ABANDONED:
             shutil.rmtree(left, ignore_errors=True)
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as again:
         store.check({setting.id: setting for setting in settings}, version)
-        losers = [fresh(setting) for setting in worse(settings, store)] if stage in ("replay", "report") else []
+        losers = [fresh(setting) for setting in worse(settings, store)] if stage != "study" else []
         if stage == "study":
             long = [x for x in settings if x.startclock == 60]  # their lot is drawn among the games with contests
             known = [*(x for x in plan(sheets, study, num) if x.arm == "known" and x.startclock < 60), *long]
@@ -407,27 +422,27 @@ def main(
         elif stage == "replay":
             _play(losers, again, knowledge, workers, version)
         if stage != "study":
-            print(*table(settings, store, sheets), "", *contrasts(settings, store, sheets), sep="\n")
-            print(f"\nsignificantly worse: {', '.join(setting.id for setting in losers) or 'none'}")
-            print(
-                *(f"{x.id}, fresh matches: {shown(mean_interval([*_means(again, x.id).values()]))}" for x in losers),
-                sep="\n",
-            )
-    failed = sorted(failures(knowledge).glob("*.txt"))
-    print(*(f"failed, see {file}" for file in failed), f"{len(list(knowledge.glob('*.db')))} teachings", sep="\n")
+            for part in (table, parts_table, contrasts):
+                print(*part(settings, store, sheets), "", sep="\n")
+            print(f"significantly worse: {', '.join(setting.id for setting in losers) or 'none'}")
+            print(*decided(losers, again), sep="\n")
+    failed = long_runs.told_failures(_failures(knowledge))
+    print(f"{len(list(knowledge.glob('*.db')))} teachings")
     raise typer.Exit(1 if failed else 0)
+
+
+def _failures(knowledge: Path) -> Path:
+    """Return the folder for the errors of contests, beside that of the teachings."""
+    return knowledge.with_name(f"{knowledge.name}-failures")
 
 
 def _play(settings: Iterable[MemorySetting], store: ResultStore, knowledge: Path, workers: int, version: str) -> None:
     """Play the contests that are missing."""
     grid = SettingGrid.of(list(settings))
-    run_grid(grid, store, workers=workers, progress=say, jobs=partial(jobs, knowledge), play=play, version=version)
-
-
-def say(label: str, done: int, total: int) -> None:
-    """Print how many matches are played; a progress bar would take the CPU clock for the time of day."""
-    if done == total or done // SAID != (done - 1) // SAID:
-        print(f"{done} of {total} {label}", file=sys.stderr, flush=True)
+    are_studies = all(not setting.sessions for setting in grid.settings.values())
+    label, progress = ("teachings", long_runs.Progress(1)) if are_studies else ("matches", long_runs.Progress())
+    about: dict[str, Any] = {"workers": workers, "label": label, "progress": progress, "version": version}
+    run_grid(grid, store, jobs=partial(jobs, knowledge), play=long_runs.Tolerant(play, _failures(knowledge)), **about)
 
 
 if __name__ == "__main__":

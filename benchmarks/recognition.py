@@ -3,7 +3,8 @@
 FOLDER has rulesheets as NAME.kif. In ten of them, drawn by lot from those of benchmarks/memory.py, or in those given
 with `--game`, players play series of five matches against `uct:simulations=200`, in each role in turn. The players are
 those that are known (`gamelore.catalogue.KNOWN_OPPONENTS`), and some that are not. The file gets a row for each series
-and number of matches. A run that was interrupted goes on.
+and number of matches. A run that was interrupted goes on, and so does one after a game that fails. Rows belong to a
+version of the code; `--version NAME` goes on with those of an earlier one.
 
 The policies of a game are computed in up to 1,760 positions. So a game in which those of the first position take more
 than MOST_SECONDS leaves its place to the next one of the lot. FILE.json keeps these times. Fast games come first.
@@ -14,7 +15,9 @@ from __future__ import annotations
 import csv
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +25,12 @@ import numpy as np
 import typer
 
 import gamelore
+import long_runs
 from gamelore.catalogue import KNOWN_OPPONENTS, known_opponents, player
+from gamelore.errors import ExperimentError
 from gamelore.files import whole_file, write_whole
+from gamelore.lab.experiment import code_version
+from gamelore.lab.stats import share_interval
 from gamelore.matches.match import MatchState
 from gamelore.memory.recogniser import SAME_OPPONENT, UNKNOWN, Policies, fits, new_moves, posterior
 from gamelore.players.position_graph import PositionGraph
@@ -36,9 +43,9 @@ OTHER = "uct:simulations=200"
 MOST_PLIES = 200
 MOST_SECONDS = 4.0  # CPU seconds of the policies in the first position: two hours in 1,760 positions
 MOST_ROWS = 3_000_000  # positions of a graph that gets further series
-COLUMNS = ("game", "player", "series", "matches", "named", "probability", "unknown")
+COLUMNS = ("game", "player", "series", "matches", "named", "probability", "unknown", "version")
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 
 
 def games_by_lot(names: Sequence[str], folder: Path, runs: int, file: Path) -> list[str]:
@@ -115,8 +122,28 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
             [row["named"] == UNKNOWN for row in known],
             [row["named"] == UNKNOWN for row in others],
         )
-        cells = (f"{np.mean(share):.0%} of {len(share)}" if share else "" for share in shares)
-        yield f"| {number} | " + " | ".join(cells) + " |"
+        yield f"| {number} | " + " | ".join(map(share_text, shares)) + " |"
+
+
+def share_text(hits: Sequence[bool]) -> str:
+    """Return a share with its 95 % interval as text. The series of a game are alike, which the interval leaves out."""
+    if not hits:
+        return ""
+    share = share_interval(sum(hits), len(hits))
+    return f"{share.mean:.0%} [{share.low:.0%}, {share.high:.0%}] of {len(hits)}"
+
+
+def named_table(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield for whom each player was taken after all matches, and in which games one was not recognised."""
+    yield "| player | taken for | not recognised in |"
+    yield "|---|---|---|"
+    for spec in (*KNOWN_OPPONENTS, *UNSEEN):
+        own = [row for row in rows if int(row["matches"]) == SAME_OPPONENT and row["player"] == spec]
+        named = Counter(row["named"] for row in own).most_common()
+        right = spec if spec in KNOWN_OPPONENTS else UNKNOWN
+        missed = dict.fromkeys(row["game"] for row in own if row["named"] != right)
+        if own:
+            yield f"| {spec} | {', '.join(f'{name} {num}' for name, num in named)} | {', '.join(missed)} |"
 
 
 def main(
@@ -126,19 +153,30 @@ def main(
     game: Annotated[list[str] | None, typer.Option(help="names in place of the lot")] = None,
     num: Annotated[int, typer.Option("--series", help="number of series for each player and game")] = SERIES,
     runs: Annotated[int, typer.Option(help="runs of each known search in a position")] = 64,
+    version: Annotated[str, typer.Option(help="version of the code whose results go on")] = "",
 ) -> None:
-    """Play the series that are missing, and print the table."""
+    """Play the series that are missing, and print the tables."""
+    long_runs.check_gamelore()
+    version = version or f"{code_version('memory.recogniser')}, {runs} runs"
     names = game or []
     if games is not None and not names:
         names = games_by_lot(json.loads(games.read_text()), folder, runs, out.with_suffix(".json"))
     rows: list[Row] = list(csv.DictReader(out.open(newline="", encoding="utf-8"))) if out.exists() else []
+    if others := {row["version"] for row in rows} - {version}:
+        raise ExperimentError(f"expected rows of {version}, got {', '.join(others)} in {out}; choose another file")
+    failures = 0
     done = {(row["game"], row["player"], row["series"]) for row in rows}
     for name in names:
-        for new in all_series(gamelore.load(folder / f"{name}.kif"), name, num, runs, done):
-            rows += new
-            write(rows, out)
-            print(name, new[0]["player"], new[0]["series"], [row["named"] for row in new], flush=True)
-    print(*table(rows), sep="\n")
+        try:
+            for new in all_series(gamelore.load(folder / f"{name}.kif"), name, num, runs, done):
+                rows += [row | {"version": version} for row in new]
+                write(rows, out)
+                print(name, new[0]["player"], new[0]["series"], [row["named"] for row in new], flush=True)
+        except Exception:
+            traceback.print_exc()
+            failures += 1
+    print(*table(rows), "", *named_table(rows), sep="\n")
+    raise typer.Exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

@@ -7,19 +7,24 @@ those before:
     maps       the score of the map and the share of the weight that it carries, for all pairs
     contests   matches of all pairs with a share of at least LEAST_SHARE, and of OTHERS other pairs by lot
     replay     NUM_FINDINGS findings again, with fresh matches: those that are farthest from 50 %
-    report     DIR/transfer-map.csv, DIR/transfer-map.png, and a table of findings
+    report     DIR/transfer-map.csv, DIR/transfer-map.png, and tables of findings, and of the best and worst pairs
 
 A finding is a pair whose carried value beats a taught one (a gain), or loses against a search without a value (a harm).
 The teachings are the samples. Findings are significant in one-sided tests by Benjamini & Hochberg at 5 %, over both
-tests of all pairs. With `--sealed`, the games of the sealed families are added, once they are opened and taught: what
-was played before stays, and OTHERS of the new pairs are further controls. Results belong to a version of the code, as
-those of benchmarks/memory.py; `--version NAME` goes on with those of an earlier one.
+tests of all pairs. For the replay, only the best finding counts of those between the same two families. A value that
+has no effect on the search plays no matches. `taken` and `refused` are the numbers of teachings about which the
+player's own test (memory/evidence.py) would have decided after these rounds against the taught value.
+
+With `--sealed`, the games of the sealed families are added, once they are opened and taught: what was played before
+stays, and OTHERS of the new pairs are further controls. Results belong to a version of the code, as those of
+benchmarks/memory.py; `--version NAME` goes on with those of an earlier one.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,13 +34,16 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 import typer
 
+import long_runs
 from gamelore.errors import ExperimentError, counted
+from gamelore.lab.duel import FAMILIES
 from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.figures import map_figure, save
 from gamelore.lab.results import ResultStore, Trial, store_path
 from gamelore.lab.stats import mean_interval
 from gamelore.lab.studies.map_study import (
     RIVALS,
+    TAKEN_AT,
     MapJob,
     MapSetting,
     map_jobs,
@@ -45,6 +53,7 @@ from gamelore.lab.studies.map_study import (
     significant,
     source_lesson,
     teaching_scores,
+    verdicts,
 )
 from gamelore.rulesheets import load
 
@@ -62,6 +71,8 @@ COLUMNS = (
     "share",
     "kind",
     "teachings",
+    "taken",
+    "refused",
     *(f"{name}_{x}" for name in RIVALS for x in PARTS),
 )
 
@@ -145,6 +156,28 @@ def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
     return sorted(found, key=lambda test: -abs(float(np.mean(teaching_scores(store, *test))) - 0.5))
 
 
+def of_different_families(found: Sequence[Finding]) -> list[Finding]:
+    """Return the first finding of each pair of families of games."""
+    families = tomllib.loads(FAMILIES.read_text(encoding="ascii"))["family"]
+    family_of = {name: str(number) for number, family in enumerate(families) for name in family["games"]}
+    firsts: dict[tuple[str, ...], Finding] = {}
+    for finding in found:
+        firsts.setdefault(tuple(family_of.get(game, game) for game in finding.name.split("/")), finding)
+    return list(firsts.values())
+
+
+def extremes(settings: Iterable[str], store: ResultStore) -> Iterator[str]:
+    """Yield the rows of a table of the pairs with the highest and the lowest scores against a taught value."""
+    scores = {name: own for name in settings if len(own := teaching_scores(store, name, "taught")) >= FEWEST}
+    ordered = sorted(scores, key=lambda name: -float(np.mean(scores[name])))
+    yield "| source | target | against a taught value | against none |"
+    yield "|---|---|---|---|"
+    for name in dict.fromkeys([*ordered[:NUM_FINDINGS], *ordered[-NUM_FINDINGS:]]):
+        cells = (interval_cells(teaching_scores(store, name, rival)) for rival in ("taught", "none"))
+        texts = (f"{mean} [{low}, {high}]" for mean, low, high in cells)
+        yield f"| {' | '.join([*name.split('/'), *texts])} |"
+
+
 def rows(pairs: Iterable[Pair], settings: dict[str, MapSetting], store: ResultStore) -> Iterator[list[object]]:
     """Yield the rows of the CSV file: scores in % with their 95 % intervals."""
     for pair in pairs:
@@ -152,7 +185,9 @@ def rows(pairs: Iterable[Pair], settings: dict[str, MapSetting], store: ResultSt
         scores = {rival: teaching_scores(store, name, rival) if name in settings else [] for rival in RIVALS}
         kind = "carries" if pair.share >= LEAST_SHARE else "control" if name in settings else ""
         about = pair.source, pair.target, f"{pair.score:.3f}", f"{pair.share:.3f}", kind, len(scores["taught"])
-        yield [*about, *(cell for own in scores.values() for cell in interval_cells(own))]
+        decisions = verdicts(store, name) if name in settings else []
+        counts = [decisions.count(verdict) for verdict in ("taken", "refused")]
+        yield [*about, *counts, *(cell for own in scores.values() for cell in interval_cells(own))]
 
 
 def interval_cells(scores: Sequence[float]) -> list[str]:
@@ -180,10 +215,13 @@ def jobs(folder: Path, trials: Iterable[Trial[MapSetting]], *_: object) -> list[
     return map_jobs(folder, trials)
 
 
-def play(settings: Iterable[MapSetting], store: ResultStore, knowledge: Path, workers: int, version: str) -> None:
+def play(
+    settings: Iterable[MapSetting], store: ResultStore, knowledge: Path, failures: Path, workers: int, version: str
+) -> None:
     """Play the contests that are missing."""
-    grid = SettingGrid.of(settings)
-    run_grid(grid, store, workers=workers, jobs=partial(jobs, knowledge), play=partial(play_map_job), version=version)
+    grid, tolerant = SettingGrid.of(settings), long_runs.Tolerant(play_map_job, failures)
+    about = {"workers": workers, "progress": long_runs.Progress(), "version": version}
+    run_grid(grid, store, jobs=partial(jobs, knowledge), play=tolerant, **about)
 
 
 def main(
@@ -198,6 +236,8 @@ def main(
     version: Annotated[str, typer.Option(help="version of the code whose results go on")] = "",
 ) -> None:
     """Map all pairs, play contests, replay findings, or write the report."""
+    long_runs.check_gamelore()
+    failures = out / "failures"
     version = version or code_version("lab.studies.map_study")
     names = json.loads((memory / "games.json").read_text())
     added = json.loads((memory / "sealed-games.json").read_text()) if sealed else []
@@ -207,17 +247,20 @@ def main(
         settings = {name: replace(own, study=study) for name, own in plan(pairs, folder, added).items()}
         print(f"{counted(len(pairs), 'pair')}, {len(settings)} with contests")
         if stage in ("contests", "replay"):
-            play(settings.values(), store, teachings, workers, version)
+            play(settings.values(), store, teachings, failures, workers, version)
         best = findings(settings, store)
+        chosen = of_different_families(best)[:NUM_FINDINGS]
         if stage == "replay":
-            names_again = dict.fromkeys(finding.name for finding in best[:NUM_FINDINGS])
+            names_again = dict.fromkeys(finding.name for finding in chosen)
             again = [replace(settings[name], seed=FRESH_SEED, rounds=FRESH_ROUNDS) for name in names_again]
-            play(again, fresh, teachings, workers, version)
+            play(again, fresh, teachings, failures, workers, version)
         if stage == "report":
             with (out / "transfer-map.csv").open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows([COLUMNS, *rows(pairs, settings, store)])
             draw([*names, *added], pairs, store, out)
-            print(f"{counted(len(best), 'finding')}", *table(best[:NUM_FINDINGS], store, fresh), sep="\n")
+            print(f"{counted(len(best), 'finding')}", *table(chosen, store, fresh), sep="\n")
+            print(f"\ntests at a level of {TAKEN_AT:.3f}", *extremes(settings, store), sep="\n")
+    raise typer.Exit(1 if long_runs.told_failures(failures) else 0)
 
 
 def draw(names: Sequence[str], pairs: Iterable[Pair], store: ResultStore, out: Path) -> None:

@@ -8,22 +8,34 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, TypeAlias
 
 import pytest
 
 import gamelore
 from gamelore.errors import ExperimentError
 from gamelore.game.game import Game
-from gamelore.lab.results import ResultStore
+from gamelore.lab.results import Outcome, ResultStore, Trial
+from gamelore.lab.studies.memory_study import MemoryJob, MemorySetting
 from gamelore.solver.solution import solve
+from gamelore.workers.processes import Report
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gamelore.__file__).parents[1])}  # absolute: the folder is another
+
+Scripts: TypeAlias = Callable[[str], dict[str, Any]]
+
+
+@pytest.fixture
+def script_of(monkeypatch: pytest.MonkeyPatch) -> Scripts:
+    """Return the names in a benchmark. The clock of this process stays as it is."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.setitem(sys.modules, "cpu_clock", ModuleType("cpu_clock"))
+    return lambda name: runpy.run_path(str(BENCHMARKS / name))
 
 
 def test_network(tmp_path: Path) -> None:
@@ -116,8 +128,8 @@ def test_the_transfer_map(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def transfer_map() -> dict[str, Any]:
-    return runpy.run_path(str(BENCHMARKS / "transfer_map.py"))
+def transfer_map(script_of: Scripts) -> dict[str, Any]:
+    return script_of("transfer_map.py")
 
 
 def test_games_that_are_added_to_the_transfer_map(transfer_map: dict[str, Any]) -> None:
@@ -134,6 +146,14 @@ def test_games_that_are_added_to_the_transfer_map(transfer_map: dict[str, Any]) 
     assert len(new) == 300 + 2 * 40
 
 
+def test_one_finding_for_two_families(transfer_map: dict[str, Any]) -> None:
+    """connectFour and connect4 are of a family; games without one stand for themselves."""
+    finding = transfer_map["Finding"]
+    names = ["connectFour/checkers", "connect4/checkers", "checkers/connect4", "connect4/new", "connectFour/other"]
+    kept = transfer_map["of_different_families"]([finding(name, "taught") for name in names])
+    assert [own.name for own in kept] == [names[0], *names[2:]]
+
+
 def test_a_transfer_map_belongs_to_its_teachings(tmp_path: Path, transfer_map: dict[str, Any]) -> None:
     with ResultStore(tmp_path / "results.db") as store:
         for _ in range(2):
@@ -142,8 +162,10 @@ def test_a_transfer_map_belongs_to_its_teachings(tmp_path: Path, transfer_map: d
             transfer_map["check_teachings"](store, {"folder": "b", "study": 120.0})
 
 
-def test_maps_are_made_for_sources_that_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script, made = runpy.run_path(str(BENCHMARKS / "transfer_map.py")), list[tuple[str, str]]()
+def test_maps_are_made_for_sources_that_are_added(
+    tmp_path: Path, script_of: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, made = script_of("transfer_map.py"), list[tuple[str, str]]()
     scope = script["map_all"].__globals__
     monkeypatch.setitem(scope, "load", lambda path: path.stem)
     monkeypatch.setitem(scope, "source_lesson", lambda folder, path, *_: Path(path).stem)
@@ -186,11 +208,23 @@ def test_the_map_of_features(tmp_path: Path) -> None:
 
 def test_growth(tmp_path: Path) -> None:
     sheet = shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
-    given = [Path(sheet).parent, "--out", tmp_path / "out", "--game", "tictactoe", "--startclocks", "1", "--pairs", "1"]
+    given = [
+        Path(sheet).parent,
+        "--out",
+        tmp_path / "out",
+        "--game",
+        "tictactoe",
+        "--checkpoints",
+        "0,1",
+        "--pairs",
+        "1",
+    ]
     command = [sys.executable, BENCHMARKS / "growth.py", *given, "--runs", "2", "--workers", "2"]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     assert "| tictactoe | without | " in done.stdout
     assert "| all games | without | " in done.stdout
+    assert "| tictactoe | minimax:depth=2 | " in done.stdout
+    assert "| tictactoe | 1 | 2 | " in done.stdout, "what two runs used after a startclock"
     assert (tmp_path / "out" / "growth.png").exists()
     again = subprocess.run(
         [*command, "--report"], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
@@ -211,9 +245,9 @@ def test_recognition(tmp_path: Path) -> None:
     assert again.stdout.splitlines() == done.stdout.splitlines()[-len(again.stdout.splitlines()) :]
 
 
-def test_games_for_recognition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_games_for_recognition(tmp_path: Path, script_of: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are too slow leave their places to the next ones of the lot, and the fastest one comes first."""
-    script, measured = runpy.run_path(str(BENCHMARKS / "recognition.py")), list[str]()
+    script, measured = script_of("recognition.py"), list[str]()
     scope = script["games_by_lot"].__globals__
     monkeypatch.setitem(scope, "gamelore", SimpleNamespace(load=lambda path: path.stem))
     slow = "bdfhj"
@@ -228,9 +262,9 @@ def test_games_for_recognition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert measured[-1] not in slow, "the lot ends with the tenth game"
 
 
-def test_series_of_a_killed_run_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_series_of_a_killed_run_are_whole(tmp_path: Path, script_of: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill during a write leaves the rows before; the series share the policies of a game."""
-    script, table = runpy.run_path(str(BENCHMARKS / "recognition.py")), tmp_path / "rows.csv"
+    script, table = script_of("recognition.py"), tmp_path / "rows.csv"
     row = {"game": "a", "player": "random", "series": 0, "matches": 1, "named": "b", "probability": 1.0, "unknown": 0.0}
     script["write"]([row], table)
     before = table.read_text()
@@ -267,6 +301,76 @@ def test_memory(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "solved.json").read_text()) == ["tictactoe"]
     assert "| known |" not in done.stdout
     assert "significantly worse: none" in done.stdout
+
+
+def memory_result(scores: list[list[float]], *, variant: str = "", openings: bool = False) -> dict[str, Any]:
+    """The result of a contest whose first side used its lesson in the first session only."""
+    used = [{"state": None if number else 4, "knob": None, "openings": openings} for number in range(len(scores))]
+    about = {"lessons": 1, "cpu": [2.0, 1.0], "startclocks": [[1.0, 1.0]], "retrieval": [0.02]}
+    return {"scores": scores, "used": used, "used_by_rival": used, "variant": variant, **about}
+
+
+def test_the_tables_of_memory(tmp_path: Path, script_of: Scripts) -> None:
+    """Two games with two teachings each. The means: 60 and 70 in one, 40 and 50 in the other one, so 55 in all."""
+    script = script_of("memory.py")
+    sheets = [script["Sheet"](name, name, number, number) for number, name in enumerate("ab")]
+    settings = [
+        MemorySetting(f"{name}/{arm}/1s", name, 1, 2, arm, (), 120.0, 1.0, 2.0, 2, 1)
+        for name in "ab"
+        for arm in ("known", "shuffled")
+    ]
+    means = {"a/known/1s": (60, 70), "b/known/1s": (40, 50), "a/shuffled/1s": (50, 50), "b/shuffled/1s": (40, 60)}
+    with ResultStore(tmp_path / "results.db") as store:
+        for setting in settings:
+            for run, mean in enumerate(means[setting.id]):
+                result = memory_result([[mean - 10.0], [mean + 10.0]], variant="v" * run, openings=True)
+                store.add([Outcome(Trial(setting, run), result=result)], "1")
+        table, parts, contrasts = (
+            [*script[name](settings, store, sheets)] for name in ("table", "parts_table", "contrasts")
+        )
+    known, shuffled = (line.split(" | ") for line in table[2:])
+    assert known[:4] == ["| known", "1", "2", "2"]
+    assert [row[4].split()[0] for row in (known, shuffled)] == ["55.0", "50.0"]
+    assert known[-5:] == ["45 65", "2.00", "1.00", "20, 20", "0 |"]
+    assert [row.split(" | ")[3:7] for row in parts[2:]] == [["50%", "100%", "0%", "50%"]] * 2
+    assert [cell.split()[0] for cell in parts[2].split(" | ")[7:]] == ["60.0", "50.0"], "with a variant, and without"
+    assert contrasts[2].startswith("| known - shuffled | 1 | 2 | 2 | 5.0 ["), "15 in one game, -5 in the other one"
+
+
+def test_fresh_matches_decide_about_memory(tmp_path: Path, script_of: Scripts) -> None:
+    script, means = (
+        script_of("memory.py"),
+        {"bad": [30, 31, 32], "good": [70, 71, 72], "new": []},
+    )
+    losers = [MemorySetting(name, name, 1, 3, "known", (), 120.0, 1.0, 2.0, 1, 1) for name in means]
+    with ResultStore(tmp_path / "results.db") as again:
+        for loser in losers:
+            results = [memory_result([[float(mean)]]) for mean in means[loser.id]]
+            again.add([Outcome(Trial(loser, run), result=result) for run, result in enumerate(results)], "1")
+        bad, good, new = script["decided"](losers, again)
+    assert bad.startswith("bad, fresh matches: 31.0 [")
+    assert bad.endswith(", worse")
+    assert good.startswith("good, fresh matches: 71.0 [")
+    assert good.endswith("]")
+    assert new == "new, fresh matches: none"
+
+
+def test_a_job_that_fails_costs_only_itself(tmp_path: Path, script_of: Scripts) -> None:
+    script = script_of("long_runs.py")
+    setting, broken = MemorySetting("a/b", "a", 1, 1, "known", (), 1.0, 1.0, 2.0, 1, 1), [True]
+
+    def play(job: MemoryJob, report: Report) -> list[Outcome]:
+        if broken:
+            raise ZeroDivisionError("a bug")
+        return [Outcome(job.trial)]
+
+    job, tolerant = MemoryJob(Trial(setting, 3), tmp_path), script["Tolerant"](play, tmp_path / "failures")
+    assert tolerant(job, lambda num: None) == []
+    assert script["told_failures"](tmp_path / "failures") == 1
+    assert "a bug" in (tmp_path / "failures" / "a-b-3.txt").read_text()
+    broken.clear()
+    assert len(tolerant(job, lambda num: None)) == 1
+    assert script["told_failures"](tmp_path / "failures") == 0
 
 
 def test_proofs(tmp_path: Path) -> None:

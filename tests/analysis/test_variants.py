@@ -5,7 +5,7 @@ import pytest
 
 from gamelore import load, rulesheets
 from gamelore.analysis.isomorphism import scramble
-from gamelore.analysis.variants import map_facts, map_names, rule_shapes, shape_similarity
+from gamelore.analysis.variants import map_facts, map_names, rule_shapes, shape_similarities, shape_similarity
 from gamelore.gdl.syntax import Rulesheet, parse
 
 STEP = """
@@ -59,6 +59,35 @@ def test_shapes_bound_the_score() -> None:
     scrambled, _ = scramble(five, np.random.default_rng(1))
     assert set(rule_shapes(five)) == set(rule_shapes(scrambled))
     assert shape_similarity(np.zeros(0, np.uint64), np.zeros(0, np.uint64)) == 0.0
+
+
+def test_similarities_to_several_sets_are_those_of_the_pairs() -> None:
+    rng = np.random.default_rng(1)
+    sets = [rng.permutation(12)[:size].astype(np.uint64) for size in (5, 0, 12, 1, 7)]
+    for own in sets:
+        expected = [len({*own} & {*other}) / max(len({*own} | {*other}), 1) for other in sets]
+        assert shape_similarities(own, sets).tolist() == pytest.approx(expected)
+    assert shape_similarities(sets[0], []).shape == (0,)
+
+
+def test_names_that_are_spelled_alike_are_matched_where_no_map_is_better() -> None:
+    """By their contexts, either player could be either one of the other sheet: all is symmetric but the spelling."""
+    text = "(role white) (role black) (init (at white 1)) (init (at black 1)) (<= (next (at ?p 1)) (true (at ?p 1)))"
+    sheet, other = parse(text), parse(text.replace("1", "2"))
+    names = map_names(sheet, other)
+    assert names.score == 1.0
+    assert [names.source(("role", 0), role) for role in ("white", "black")] == ["white", "black"]
+    assert names.source(("constant", 0), "2") == "1", "what has no namesake is matched by its contexts"
+
+
+def test_spelling_does_not_count_where_another_map_is_better() -> None:
+    """In the other sheet, each of two relations has the name of the other one."""
+    first = "(<= (p ?x) (q ?x a) (q a ?x)) (<= (q ?x ?x) (r ?x))"
+    second = first.replace("(r ?x)", "(s ?x)").replace("(p ?x)", "(r ?x)")
+    names = map_names(parse(first), parse(second))
+    assert names.score == 1.0
+    assert names.source(("relation", 1), "r") == "p"
+    assert names.source(("relation", 1), "s") == "r"
 
 
 def test_the_same_sheet_is_mapped_onto_itself() -> None:

@@ -12,9 +12,10 @@ from gamelore import Game, load
 from gamelore.analysis.variants import map_names
 from gamelore.gdl.syntax import parse
 from gamelore.lab.experiment import SettingGrid, run_grid
-from gamelore.lab.results import ResultStore, Trial
+from gamelore.lab.results import Outcome, ResultStore, Trial
 from gamelore.lab.studies import map_study
 from gamelore.lab.studies.map_study import (
+    TAKEN_AT,
     MapJob,
     MapSetting,
     SourceLesson,
@@ -26,6 +27,7 @@ from gamelore.lab.studies.map_study import (
     significant,
     source_lesson,
     teaching_scores,
+    verdicts,
 )
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import NOTHING, Lessons, StoredLesson, StoredValue
@@ -104,12 +106,12 @@ def test_a_rival_is_taught_once_for_all_sources(folder: Path, monkeypatch: pytes
 
 def test_a_carried_value_beats_a_search_without(folder: Path) -> None:
     with ResultStore(folder / "results.db") as store:
-        own = setting(folder, runs=2, rounds=16, walks=64)
+        own = setting(folder, runs=2, rounds=64, walks=64)
         jobs = lambda trials, *_: map_jobs(folder, trials)  # noqa: E731
         run_grid(SettingGrid.of([own]), store, workers=1, progress=False, jobs=jobs, play=partial(play_map_job))
         scores = teaching_scores(store, own.id, "none")
         assert len(scores) == 2
-        assert np.mean(scores) > 0.7
+        assert np.mean(scores) > 0.6, "the standard error of 128 rounds is 0.03"
         assert scores == [np.mean(result["none"]) for result in store.results(own.id)]
         assert len(teaching_scores(store, own.id, "taught")) == 2
         assert {(result["score"], result["share"]) for result in store.results(own.id)} == {(1.0, 1.0)}
@@ -130,6 +132,28 @@ def test_a_teaching_without_a_generation_gives_no_scores(folder: Path) -> None:
     own = setting(folder, origin=str(folder / "empty.kif"))
     (outcome,) = play_map_job(MapJob(Trial(own, 0), folder), lambda num: None)
     assert outcome.result == {"score": 0.0, "share": 0.0, "none": [], "taught": []}
+
+
+@pytest.mark.parametrize("change", [{"determination": 0.0, "foresight": 0.0}, {"weights": {}}])
+def test_a_value_that_has_no_effect_plays_no_matches(folder: Path, change: dict[str, object]) -> None:
+    game = load("breakthrough")
+    value = stored_value(game, lesson_value(game, 0), None)._replace(**change)  # type: ignore[arg-type]
+    with KnowledgeStore(folder / "idle-0-1.db") as knowledge:
+        Lessons(knowledge).put(game, StoredLesson(1, 10, 1000, 1.0, value))
+    own = setting(folder, origin=str(folder / "idle.kif"))
+    (outcome,) = play_map_job(MapJob(Trial(own, 0), folder), lambda num: None)
+    assert outcome.result["score"] == 1.0
+    assert outcome.result["none"] == outcome.result["taught"] == []
+
+
+def test_verdicts_are_those_of_the_players_test(tmp_path: Path) -> None:
+    """At the level of 1/120, the first bet is nothing, and some perfect rounds are enough."""
+    assert pytest.approx(0.1 / 6 / 2) == TAKEN_AT
+    scores = {0: [1.0] * 16, 1: [0.0] * 16, 2: [1.0, 0.0] * 8, 3: []}
+    with ResultStore(tmp_path / "results.db") as store:
+        own = setting(tmp_path, runs=4)
+        store.add([Outcome(Trial(own, run), result={"taught": taught}) for run, taught in scores.items()], "1")
+        assert verdicts(store, own.id) == ["taken", "refused", "open"]
 
 
 def test_the_variance_between_teachings_is_that_of_all_pairs() -> None:

@@ -11,9 +11,12 @@ import pytest
 from gamelore import load
 from gamelore.lab.experiment import SettingGrid, run_grid
 from gamelore.lab.results import ResultStore, Trial
+from gamelore.lab.studies import memory_study
 from gamelore.lab.studies.memory_study import (
+    ABOUT_GAME,
     Arm,
     ContestSide,
+    MemoryJob,
     MemorySetting,
     memory_jobs,
     play_memory_job,
@@ -22,9 +25,18 @@ from gamelore.lab.studies.memory_study import (
     teachings,
 )
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import Lessons, StoredLesson, StoredValue
+from gamelore.learning.store.lesson_rows import (
+    LESSON,
+    WITHOUT,
+    Lessons,
+    OpeningMove,
+    StoredLesson,
+    StoredValue,
+    TrialRow,
+)
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
+from gamelore.memory.advice import OPENINGS
 from gamelore.memory.lesson import fact_texts
 from gamelore.search.settings import TeachingSettings
 
@@ -83,7 +95,7 @@ def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path)
     ]
     jobs = lambda trials, store, workers: memory_jobs(tmp_path / "knowledge", trials)  # noqa: E731
     with ResultStore(tmp_path / "results.db") as store:
-        for played in (7, 0):
+        for played in (11, 0):
             summary = run_grid(
                 SettingGrid.of(settings), store, workers=1, progress=False, jobs=jobs, play=partial(play_memory_job)
             )
@@ -116,10 +128,37 @@ def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path)
             "unrelated": 2,
             "shuffled": 1,
             "default": 0,
+            "no-openings": 1,
+            "no-knobs": 1,
         }
         nothing = {"state": None, "knob": None, "openings": False}
         assert results["default"]["used"] == [nothing] * 2, "it has no memory"
         assert all(own["used_by_rival"][0] == nothing for own in results.values()), "its memory is empty at first"
+
+
+def test_arms_leave_out_a_part_of_a_lesson(tmp_path: Path) -> None:
+    game, opening = load("breakthrough"), OpeningMove(0, "noop", 60, 60.0)
+    value = StoredValue(0.5, 0.25, None, (0.5, 0.5), {"(cell 1 1 white)": (1.0, -1.0)})
+    with KnowledgeStore(tmp_path / "breakthrough-0-1.db") as knowledge:
+        lessons = Lessons(knowledge)
+        lessons.put(game, StoredLesson(2, 10, 1000, 1.0, value))
+        lessons.put_opening(game, frozenset({"(cell 1 1 white)"}), [opening])
+        for advice in (LESSON, OPENINGS, "exploration=0.5"):
+            lessons.add_evidence(game, TrialRow(advice, 2, WITHOUT), lambda row: row._replace(num=1))
+    left = {}
+    for arm in ABOUT_GAME:
+        with KnowledgeStore(tmp_path / f"{arm}.db") as knowledge:
+            own, job = Lessons(knowledge), MemoryJob(Trial(replace(KNOWN, arm=arm), 0), tmp_path)
+            memory_study._fill(own, game, job)
+            kept = own.kept(game.rules_hash)
+            assert kept is not None
+            assert kept.lesson.value == value
+            left[arm] = len(kept.openings), sorted(row.advice for row in kept.trials)
+    assert left == {
+        "known": (1, ["exploration=0.5", LESSON, OPENINGS]),
+        "no-openings": (0, ["exploration=0.5", LESSON]),
+        "no-knobs": (1, [LESSON, OPENINGS]),
+    }
 
 
 @pytest.mark.parametrize(("has_store", "num_lessons"), [(True, 1), (False, 0)])

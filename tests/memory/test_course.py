@@ -37,7 +37,7 @@ from gamelore.memory.course import Course, Snapshot, Told
 from gamelore.memory.descriptors import descriptors
 from gamelore.memory.ledger import KNOBS
 from gamelore.memory.lesson import restored_value
-from gamelore.memory.retrieval import variants
+from gamelore.memory.retrieval import Relatives
 from gamelore.memory.rivals import SearchPlan
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
@@ -358,7 +358,7 @@ def test_matches_choose_among_several_variants(
     """The value that explains most in its own game is the worst one here, because it is upside down."""
     monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
     other = load("breakthrough:width=5,height=6,rows=2")
-    (right,) = variants(other, lessons)
+    (right,) = Relatives(other, lessons).variants()
     turned = {fact: tuple(-weight for weight in own) for fact, own in right.value.weights.items()}
     wrong = right.value._replace(weights=turned, determination=0.99)
     lessons.put(other, StoredLesson(2, 10, 1000, 1.0, wrong))
@@ -411,7 +411,7 @@ def test_two_processes_that_chose_other_variants_go_on_with_the_same_one(
     game: Game, variant: Game, lessons: Lessons
 ) -> None:
     other = load("breakthrough:width=5,height=6,rows=2")
-    (right,) = variants(other, lessons)
+    (right,) = Relatives(other, lessons).variants()
     lessons.put(other, StoredLesson(2, 10, 1000, 1.0, right.value))
     first, second = Course(variant, lessons), Course(variant, lessons)
     assert second._variants is not None

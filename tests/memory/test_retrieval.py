@@ -8,7 +8,7 @@ import pytest
 from gamelore import Game, load
 from gamelore.learning.store.lesson_rows import NOTHING, Lessons, OpeningMove, StoredLesson, StoredValue, TrialRow
 from gamelore.memory.lesson import fact_texts
-from gamelore.memory.retrieval import CarriedValue, adopt_equal, variants
+from gamelore.memory.retrieval import CarriedValue, Relatives
 from gamelore.rulesheets import path
 
 
@@ -22,7 +22,7 @@ def remember(lessons: Lessons, game: Game, informed: float | None = None) -> Sto
 
 
 def nearest_variant(game: Game, lessons: Lessons) -> CarriedValue | None:
-    return next(iter(variants(game, lessons)), None)
+    return next(iter(Relatives(game, lessons).variants()), None)
 
 
 def test_an_empty_store_has_no_variant(lessons: Lessons) -> None:
@@ -53,7 +53,7 @@ def test_of_equally_similar_games_the_best_explained_one_is_first(lessons: Lesso
         value = remember(lessons, game)._replace(determination=determination)
         lessons.delete(game.rules_hash)
         lessons.put(game, StoredLesson(2, 10, 1000, 1.0, value))
-    ordered = variants(load("breakthrough"), lessons)
+    ordered = Relatives(load("breakthrough"), lessons).variants()
     assert [variant.rules_hash for variant in ordered] == [game.rules_hash for game in sizes[::-1]]
 
 
@@ -97,6 +97,20 @@ def test_informed_playouts_are_carried_without_weights(lessons: Lessons, shared:
     assert nearest_variant(game, lessons) is None, "a value without weights says nothing"
 
 
+def test_the_lesson_of_the_same_game_is_copied_whatever_the_order_of_the_rules(
+    lessons: Lessons, tmp_path: Path
+) -> None:
+    game = load("breakthrough")
+    value = remember(lessons, game)
+    roles, others = ("\n".join(map(str, rules)) for rules in (game.rulesheet.rules[:2], game.rulesheet.rules[:1:-1]))
+    (tmp_path / "other.kif").write_text(f"{roles}\n{others.replace('move', 'walk')}")
+    other = load(tmp_path / "other.kif")
+    Relatives(other, lessons).adopt()
+    copy = lessons.find(other.rules_hash)
+    assert copy is not None
+    assert copy.value.weights == value.weights
+
+
 @pytest.mark.parametrize(
     "damage", ["taught SET weights = '{\"x\":[1]}'", "opening SET move = 77", "trial SET num = 'many'"]
 )
@@ -111,12 +125,12 @@ def test_a_damaged_lesson_of_the_same_game_is_not_copied(
     lessons.add_evidence(game, TrialRow("lesson", 2, "without"), lambda row: row._replace(num=1))
     with lessons.knowledge.writing() as connection:
         connection.execute(f"UPDATE {damage}")
-    adopt_equal(other, lessons)
+    Relatives(other, lessons).adopt()
     assert lessons.find(other.rules_hash) is None
     assert "the lesson about breakthrough is left out: " in caplog.text
     lessons.delete(game.rules_hash)
     remember(lessons, game)
-    adopt_equal(other, lessons)
+    Relatives(other, lessons).adopt()
     assert lessons.find(other.rules_hash) is not None
 
 
@@ -124,5 +138,5 @@ def test_a_damaged_lesson_of_another_game_is_left_out(lessons: Lessons, caplog: 
     remember(lessons, load("breakthrough"))
     with lessons.knowledge.writing() as connection:
         connection.execute("UPDATE taught SET weights = '{\"x\":[1]}'")
-    assert variants(load("breakthrough:width=5,height=6,rows=2"), lessons) == []
+    assert Relatives(load("breakthrough:width=5,height=6,rows=2"), lessons).variants() == []
     assert "the lesson about breakthrough is left out: " in caplog.text

@@ -18,6 +18,7 @@ from numba.core.caching import CacheImpl, IndexDataCacheFile, NullCache
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
+from gamelore.gdl.limits import resident_memory
 from gamelore.players import kernel as decorators
 from gamelore.players.kernel import (
     F64,
@@ -29,6 +30,7 @@ from gamelore.players.kernel import (
     kernel,
     kernel_without_gil,
     kernel_without_refcounts,
+    lazy_zeros,
     load_kernels,
     new_lock,
     release,
@@ -92,6 +94,29 @@ def test_threads_that_share_an_array_lose_no_change() -> None:
 
 def inlined_functions(module: ModuleType) -> list[object]:
     return [value for value in vars(module).values() if isinstance(value, decorators._Inlined)]
+
+
+def test_large_arrays_take_memory_only_as_they_are_written() -> None:
+    for _ in range(3):
+        np.ones(1 << 24, np.uint8)  # afterwards, glibc keeps freed blocks of this size
+    before = resident_memory()
+    arrays = [lazy_zeros((1 << 20, 2), np.float64) for _ in range(10)]
+    assert resident_memory() < before + (1 << 24), "160 MiB are not filled with zeros"
+    for array in arrays:
+        assert array.shape == (1 << 20, 2)
+        assert array.flags.c_contiguous
+        array[-1, 1] += 2.0
+    assert [array.sum() for array in arrays] == [2.0] * 10, "each array has memory of its own"
+
+
+@pytest.mark.parametrize("shape", [0, 7, (0, 3), (4, 3), (1 << 18, 1)])
+def test_zeros_of_all_sizes_can_be_written(shape: int | tuple[int, ...]) -> None:
+    array = lazy_zeros(shape, np.int32)
+    assert array.shape == np.zeros(shape).shape
+    assert array.dtype == np.int32
+    assert not array.any()
+    array[...] = 3
+    assert array.sum() == 3 * array.size
 
 
 def test_kernels_call_inlined_functions() -> None:

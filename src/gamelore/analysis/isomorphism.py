@@ -37,6 +37,7 @@ LAST = 7  # kind of the edges to all later arguments, which have an extra vertex
 MAX_DIGITS = 9  # longest whole number that every scrambler keeps; the most common scrambler parses 32-bit numbers
 SIGHTS = 50_000_000  # largest number of edges to visit for a hash, which takes a few seconds
 FEWEST_ROUNDS = 8
+FEW_ROUNDS = 3  # before a search for an isomorphism
 CONSONANTS, VOWELS = "bdfghjklmnprstvwz", "aeiou"
 SYLLABLES = 3  # smallest number of syllables in a scrambled name
 
@@ -101,15 +102,16 @@ def shape_hash(sheet: syntax.Rulesheet) -> str:
     return hashlib.sha256(colours.astype("<u8").tobytes()).hexdigest()
 
 
-def _told_apart(graph: ColouredGraph, colours: Words) -> Words:
-    """Refine colours, uint64[vertices], until a round adds no new colour or the work exceeds SIGHTS.
+def _told_apart(graph: ColouredGraph, colours: Words, most_rounds: int | None = None) -> Words:
+    """Refine colours, uint64[vertices], until a round adds no new colour.
 
-    The colours are hashes, so vertices with equal surroundings have equal colours in every sheet.
+    There are at most `most_rounds` rounds, or by default as many as the work SIGHTS allows. The colours are hashes, so
+    vertices with equal surroundings have equal colours in every sheet.
     """
     places, neighbours, labels = graph.around(np.arange(graph.num_vertices))
     firsts, between = np.flatnonzero(np.diff(places, prepend=-1)), mixed(labels.astype(np.uint64))
     num_colours = len(np.unique(colours))
-    for _ in range(max(FEWEST_ROUNDS, SIGHTS // max(1, len(between)))):
+    for _ in range(most_rounds or max(FEWEST_ROUNDS, SIGHTS // max(1, len(between)))):
         sights = np.add.reduceat(mixed(colours[neighbours] ^ between), firsts) if len(firsts) else colours
         colours = mixed(colours ^ mixed(sights))
         before, num_colours = num_colours, len(np.unique(colours))
@@ -355,9 +357,15 @@ def _isomorphism(left: SheetGraph, right: SheetGraph, tick: Tick) -> Ints | None
     unmoved = np.arange(len(left.colours))
     if _is_isomorphism(left, right, unmoved):
         return unmoved
-    if not (left.roles_stand and right.roles_stand):
+    if not (left.roles_stand and right.roles_stand and _may_be_isomorphic(left, right)):
         return None
     return _Pair(left, right, tick).isomorphism()
+
+
+def _may_be_isomorphic(left: SheetGraph, right: SheetGraph) -> bool:
+    """Return whether a few rounds of refinement leave the same colours, which is soon found out for most sheets."""
+    ours, theirs = (_told_apart(own.graph, own.colours.astype(np.uint64), FEW_ROUNDS) for own in (left, right))
+    return np.array_equal(np.sort(ours), np.sort(theirs))
 
 
 def _is_isomorphism(left: SheetGraph, right: SheetGraph, images: Ints) -> bool:

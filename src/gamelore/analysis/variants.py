@@ -12,6 +12,9 @@ are matched. Then contexts say more, and the next round matches more. When only 
 most similar is matched: of names that are spelled alike, if there is one. (This is individualisation and refinement, as
 for the isomorphism of graphs, with similar instead of equal colours. Kuhlmann & Stone 2007 compare rule graphs too.)
 
+Most variants spell their names alike. So names that both sheets have are matched first, and this stays if it agrees in
+as many rules as any map could, which the rules without their names tell.
+
 The score of the map is the Jaccard similarity of the rules of both sheets after it, apart from facts, which mostly say
 how large a board is. A rule that occurs several times counts so often.
 """
@@ -198,13 +201,25 @@ def shape_similarity(left: Words, right: Words) -> float:
 
     For the shapes of the rules of two sheets, this is the highest score that a map between them can have.
     """
-    either = len(np.union1d(left, right))
-    return len(np.intersect1d(left, right)) / either if either else 0.0
+    return float(shape_similarities(left, [right])[0])
+
+
+def shape_similarities(own: Words, others: Sequence[Words]) -> NDArray[np.float64]:
+    """Return the Jaccard similarity of a set to each of the others, float64[others]; see `shape_similarity`."""
+    lengths = np.array([len(other) for other in others], np.int64)
+    is_shared = np.isin(np.concatenate(others), own) if len(others) else np.zeros(0, np.bool_)
+    shared = np.bincount(np.repeat(np.arange(len(others)), lengths)[is_shared], minlength=len(others))
+    either = lengths + len(own) - shared
+    similar: NDArray[np.float64] = np.divide(shared, either, out=np.zeros(len(others)), where=either > 0)
+    return similar
 
 
 def map_names(source: syntax.Rulesheet, target: syntax.Rulesheet) -> NameMap:
     """Match the names of two sheets; see the module."""
-    return _Matching(_Reader(source), _Reader(target)).result()
+    readers = _Reader(source), _Reader(target)
+    most, matching = _Matching(*readers).score, _Matching(*readers)
+    matching.match_alike()
+    return (matching if matching.score >= most else _Matching(*readers)).result()
 
 
 class _Matching:
@@ -225,7 +240,14 @@ class _Matching:
             for left, right in pairs:
                 self._match(left, right)
         sources, targets = self._lists
-        return NameMap(self._score(), {targets[theirs]: sources[ours][1] for ours, theirs in self.matches})
+        return NameMap(self.score, {targets[theirs]: sources[ours][1] for ours, theirs in self.matches})
+
+    def match_alike(self) -> None:
+        """Match the names of a kind that both sides spell alike."""
+        left, right = (side.names for side in self._sides)
+        for name, number in left.items():
+            if name in right:
+                self._match(number, right[name])
 
     def _match(self, left: int, right: int) -> None:
         code = _code(f"match {len(self.matches)}")
@@ -281,7 +303,9 @@ class _Matching:
         marked = whole[at] + (np.uint64(_code(_MARK)) - codes[at]) * tokens.powers[at]
         return tokens.names[at], _numbered(tokens.names[at], mixed(marked))
 
-    def _score(self) -> float:
+    @property
+    def score(self) -> float:
+        """Share of the rules that agree so far; before the first match, the highest score of any map."""
         items = [_rule_items(side.tokens, codes) for side, codes in zip(self._sides, self._codes, strict=True)]
         return shape_similarity(items[0], items[1])
 

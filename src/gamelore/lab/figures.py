@@ -526,24 +526,36 @@ def tournament_figure(rated: Sequence[tuple[str, float, float, float]], table: N
     return figure
 
 
-def growth_figure(grown: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
-    """Draw scores in % of players, on a logarithmic axis of the number of matches before: each run, and their mean.
+def growth_figure(grown: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]]]) -> Figure:
+    """Draw scores in % of players, on a logarithmic axis of the number of matches before: runs, mean and 95 % interval.
 
-    grown  the scores of all runs by name and number of matches
+    There is a row of panels for each rival, with a panel for each player.
+
+    grown  the scores of all runs by rival, name and number of matches
     """
-    figure, panels = _canvas(0.6 + 1.9 * max(1, len(grown)), 2.6, max(1, len(grown)))
-    for axes, (name, scores) in zip(panels, grown.items(), strict=False):
-        places = np.log10(np.array(sorted(scores)) + 1.0)
-        runs = np.array([scores[number] for number in sorted(scores)])
-        axes.plot(places, runs, color="#c3d5e6", linewidth=1.0)
-        axes.plot(places, runs.mean(axis=1), color="#1f6fb4", marker="o", markersize=3)
-        axes.axhline(50, color="#dfe3e7", zorder=0)
-        axes.set_xticks(places, [str(number) for number in sorted(scores)])
-        axes.set_title(printed(name), fontsize=8.5, parse_math=False)
-        axes.set_xlabel("matches", fontsize=8.5)
-        axes.set_ylim(0, 102)
-    panels[0].set_ylabel("score against no memory in %", fontsize=8.5)
+    columns = max(1, *(len(players) for players in grown.values()))
+    figure, panels = _canvas(0.6 + 1.9 * columns, 0.3 + 2.3 * len(grown), columns, rows=len(grown))
+    for row, (rival, players) in enumerate(grown.items()):
+        panels[row * columns].set_ylabel(f"against {printed(rival)} in %", fontsize=8.5, parse_math=False)
+        for axes, (name, scores) in zip(panels[row * columns :], players.items(), strict=False):
+            _draw_growth(axes, scores)
+            axes.set_title(printed(name), fontsize=8.5, parse_math=False)
     return figure
+
+
+def _draw_growth(axes: Axes, scores: Mapping[int, Sequence[float]]) -> None:
+    numbers = sorted(scores)
+    places, runs = np.log10(np.array(numbers) + 1.0), [scores[number] for number in numbers]
+    for place, own in zip(places, runs, strict=True):
+        axes.plot([place] * len(own), own, ".", color="#9fb9d3", markersize=3)
+    intervals = [mean_interval(own) for own in runs]
+    low, high = ([max(0.0, min(100.0, getattr(own, end))) for own in intervals] for end in ("low", "high"))
+    axes.fill_between(places, low, high, color="#dfe9f3")
+    axes.plot(places, [own.mean for own in intervals], color="#1f6fb4", marker="o", markersize=3)
+    axes.axhline(50, color="#dfe3e7", zorder=0)
+    axes.set_xticks(places, [str(number) for number in numbers])
+    axes.set_xlabel("matches", fontsize=8.5)
+    axes.set_ylim(0, 102)
 
 
 def map_figure(
@@ -662,11 +674,11 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
 
 
 def _canvas(
-    width: float, height: float, panels: int = 1, same_y: bool = True, same_x: bool = False
+    width: float, height: float, panels: int = 1, same_y: bool = True, same_x: bool = False, rows: int = 1
 ) -> tuple[Figure, Any]:
-    """Return a figure and the axes of its panels."""
+    """Return a figure and the axes of its panels, row after row; `panels` is the number of those in a row."""
     figure = new_figure(width, height, facecolor="white", layout="constrained")
-    grid = figure.subplots(1, panels, sharey=same_y, sharex=same_x, squeeze=False)[0]
+    grid = figure.subplots(rows, panels, sharey=same_y, sharex=same_x, squeeze=False).flatten()
     for axes in grid:
         _plain_axes(axes)
     return figure, grid

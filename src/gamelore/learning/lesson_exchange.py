@@ -90,8 +90,8 @@ class _File(Struct):
 
 
 @dataclass(frozen=True)
-class _Game:
-    """A game of a file, see `store.lesson_rows.RememberedGame`."""
+class LessonGame:
+    """The game of a lesson in a file or a store, see `store.lesson_rows.RememberedGame`."""
 
     rules_hash: str
     name: str
@@ -204,17 +204,17 @@ def _read(path: Path) -> _File:
     return content
 
 
-def _game_of(lesson: _Lesson) -> _Game:
+def _game_of(lesson: _Lesson) -> LessonGame:
     """Return the game of a lesson. Raise GDLError or ValueError if its rules do not fit its roles."""
     if len(lesson.rules) > MOST_RULES:
         raise ValueError(f"the rules have {len(lesson.rules)} characters, more than {MOST_RULES}")
     sheet = parse(lesson.rules)
     if not lesson.roles or [role.lower() for role in lesson.roles] != list(sheet.roles):
         raise ValueError(f"the roles are {shortened(', '.join(sheet.roles))}, not {shortened(', '.join(lesson.roles))}")
-    return _Game(sheet.rules_hash, lesson.name, lesson.roles, sheet)
+    return LessonGame(sheet.rules_hash, lesson.name, lesson.roles, sheet)
 
 
-def _check(game: _Game, lesson: _Lesson) -> None:
+def _check(game: LessonGame, lesson: _Lesson) -> None:
     """Raise ValueError if the parts of a lesson do not fit its game."""
     num_roles = len(game.roles)
     for pupil, values in lesson.taught.items():

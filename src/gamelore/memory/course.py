@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
@@ -31,7 +32,7 @@ from .evidence import MIDDLE
 from .ledger import KNOBS, Ledger, with_knob
 from .lesson import restored, restored_value, stored
 from .recogniser import Encounters
-from .retrieval import CarriedValue, adopt_equal, variants
+from .retrieval import CarriedValue, Relatives
 from .rivals import DEFAULT_GROWTH, TRIAL_SECONDS, Rivals, SearchPlan, with_decision
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Course:
         """Return a teacher that goes on from the stored lesson, or begins one, perhaps with the value of a variant."""
         lesson = self._lessons.find(self.game.rules_hash)
         if lesson is None and self._may_adopt:
-            adopt_equal(self.game, self._lessons)
+            self._relatives.adopt()
             lesson = self._lessons.find(self.game.rules_hash)
         self._is_new = lesson is None
         lesson = lesson or self._carried()
@@ -149,10 +150,14 @@ class Course:
             self.snapshot = self._stored_snapshot(lesson.snapshot) or Snapshot(lesson.snapshot, 0, 0.0, *carried)
         return Teacher(self.game, self._key, growth, TeachingSettings(simulations=_ENDLESS), begin)
 
+    @cached_property
+    def _relatives(self) -> Relatives:
+        return Relatives(self.game, self._lessons)
+
     def _carried(self) -> StoredLesson | None:
         """Return a lesson that begins with the value of a variant; None if the store has no variant of the game."""
         if self._variants is None:
-            self._variants = variants(self.game, self._lessons)
+            self._variants = self._relatives.variants()
         if not self._variants:
             return None
         variant = self._variants[0]

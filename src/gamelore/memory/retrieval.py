@@ -4,7 +4,7 @@ A *variant* is a game with most of the same rules. Its value is carried to the f
 same game under other names is copied as a whole, with its tests.
 
 The shapes of the rules bound the score of a map from above (see analysis/variants.py). They are compared with those of
-all games in the store, which takes a fraction of a millisecond for each. Only the best few games are mapped.
+all games in the store at once. Only games with the same shapes are compared in full, and only the best few are mapped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..analysis.isomorphism import Renaming, find_renaming
-from ..analysis.variants import NameMap, map_facts, map_names, rule_shapes, shape_similarity
+from ..analysis.variants import NameMap, map_facts, map_names, rule_shapes, shape_similarities
 from ..errors import KnowledgeError
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON, naming_lesson
@@ -53,30 +53,68 @@ class CarriedValue(NamedTuple):
     value: StoredValue
 
 
-def variants(game: Game, lessons: Lessons) -> list[CarriedValue]:
-    """Return the variants with the highest scores of their maps, the most promising one first.
+class Relatives:
+    """The games in a store whose rules resemble those of a game, which has no lesson yet.
 
-    Those with nearly the highest score come first. Among them, the order is by how much a value explains in its own
-    game.
+    Args:
+        game: game that can be taught
+        lessons: store; what others add to it later does not count
     """
-    values = [value for own in _mapped(game, lessons) if (value := _carried_value(game, *own, lessons)) is not None]
-    near = _AS_NEAR * max((own.likeness for own in values), default=0.0)
-    rank = lambda own: (own.likeness >= near, own.value.determination if own.likeness >= near else own.likeness)  # noqa: E731
-    return sorted(values, key=rank, reverse=True)
 
+    def __init__(self, game: Game, lessons: Lessons) -> None:
+        self._game, self._lessons = game, lessons
+        stored = lessons.shapes()
+        stored.pop(game.rules_hash, None)
+        bounds = shape_similarities(rule_shapes(game.rulesheet), list(stored.values()))
+        self._bounds = dict(zip(stored, bounds.tolist(), strict=True))  # of the scores of maps, by hash
+        self._read: dict[str, tuple[GameRow, Rulesheet] | None] = {}
 
-def _mapped(game: Game, lessons: Lessons) -> Iterator[tuple[GameRow, NameMap, Rulesheet]]:
-    """Yield the games in the store with the best maps to a game, with these and their rules."""
-    shapes = rule_shapes(game.rulesheet)
-    bounds = {other: shape_similarity(shapes, own) for other, own in lessons.shapes().items()}
-    bounds.pop(game.rules_hash, None)
-    for rules_hash in sorted(bounds, key=lambda other: -bounds[other])[:_MOST_MAPS]:
-        row = lessons.game(rules_hash) if bounds[rules_hash] >= LEAST_LIKENESS else None
-        if row is not None:
-            source = parse(row.rules)
-            names = map_names(source, game.rulesheet)
-            if names.score >= LEAST_LIKENESS:
-                yield row, names, source
+    def _game_of(self, rules_hash: str) -> tuple[GameRow, Rulesheet] | None:
+        """Return a game with its rules; None if the store does not have it any more."""
+        if rules_hash not in self._read:
+            row = self._lessons.game(rules_hash)
+            self._read[rules_hash] = None if row is None else (row, parse(row.rules))
+        return self._read[rules_hash]
+
+    def variants(self) -> list[CarriedValue]:
+        """Return the variants with the highest scores of their maps, the most promising one first.
+
+        Those with nearly the highest score come first. Among them, the order is by how much a value explains in its own
+        game.
+        """
+        carried = (_carried_value(self._game, *own, self._lessons) for own in self._mapped())
+        values = [value for value in carried if value is not None]
+        near = _AS_NEAR * max((own.likeness for own in values), default=0.0)
+        rank = lambda own: (own.likeness >= near, own.value.determination if own.likeness >= near else own.likeness)  # noqa: E731
+        return sorted(values, key=rank, reverse=True)
+
+    def _mapped(self) -> Iterator[tuple[GameRow, NameMap, Rulesheet]]:
+        """Yield the games with the best maps, with these and their rules."""
+        for rules_hash in sorted(self._bounds, key=lambda other: -self._bounds[other])[:_MOST_MAPS]:
+            own = self._game_of(rules_hash) if self._bounds[rules_hash] >= LEAST_LIKENESS else None
+            if own is not None:
+                names = map_names(own[1], self._game.rulesheet)
+                if names.score >= LEAST_LIKENESS:
+                    yield own[0], names, own[1]
+
+    def adopt(self) -> None:
+        """Copy all that the store has about the same game under other names, if there is such a game.
+
+        The tests of its lesson hold for the copy, because it is the same game. From then on, each of the two games has
+        a lesson of its own.
+        """
+        for rules_hash in (other for other, bound in self._bounds.items() if bound == 1.0):
+            own = self._game_of(rules_hash)
+            renaming = find_renaming(own[1], self._game.rulesheet, _RENAMING_SECONDS) if own is not None else None
+            if own is None or renaming is None:
+                continue
+            copy = None
+            with _leaving_out(self._lessons, own[0]):
+                kept = self._lessons.kept(rules_hash)
+                copy = _renamed(kept, renaming) if kept is not None else None
+            if copy is not None:
+                self._lessons.add([(self._game, copy)])
+                break
 
 
 def _carried_value(
@@ -104,27 +142,6 @@ def _newest_value(rules_hash: str, lessons: Lessons) -> StoredValue | None:
     """Return the newest value of a lesson. Its tests say nothing about another game, so they do not count."""
     number = max((row.number for row in lessons.generations(rules_hash)), default=-1)
     return lessons.value(rules_hash, LESSON, number)
-
-
-def adopt_equal(game: Game, lessons: Lessons) -> None:
-    """Copy all that the store has about the same game under other names, if there is such a game.
-
-    The tests of its lesson hold for the copy, because it is the same game. From then on, each of the two games has a
-    lesson of its own.
-    """
-    shapes = rule_shapes(game.rulesheet)
-    for rules_hash, own in lessons.shapes().items():
-        row = lessons.game(rules_hash) if np.array_equal(own, shapes) else None
-        renaming = find_renaming(parse(row.rules), game.rulesheet, _RENAMING_SECONDS) if row is not None else None
-        if row is None or renaming is None:
-            continue
-        copy = None
-        with _leaving_out(lessons, row):
-            kept = lessons.kept(rules_hash)
-            copy = _renamed(kept, renaming) if kept is not None else None
-        if copy is not None:
-            lessons.add([(game, copy)])
-            break
 
 
 def _renamed(kept: KeptLesson, renaming: Renaming) -> KeptLesson:

@@ -3,7 +3,7 @@
 `I32` is a C-contiguous array int32[n], `I32x2` is a two-dimensional array int32[n, m], and so on. For a type checker,
 these types are plain arrays. A kernel is compiled once, for exactly the types in its annotations. The same machine code
 then serves every game and every array length. A parameter may also be a `NamedTuple` of such types. Kernels can call
-other machine code by its address, and can tell the time.
+other machine code by its address, and can tell the time. `lazy_zeros` makes their large arrays.
 
 Machine code that is in the cache is loaded with the first call, because most programs call few of the kernels that they
 import. A program that must answer in time calls `load_kernels` first.
@@ -12,10 +12,13 @@ import. A program that must answer in time calls `load_kernels` first.
 from __future__ import annotations
 
 import ctypes
+import mmap
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from math import prod
 from pickle import UnpicklingError
 from types import NoneType
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -28,7 +31,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +62,7 @@ Int32: TypeAlias = Annotated[int | np.int32, "int32"]
 
 _SCALARS = {int: "int64", float: "float64", bool: "boolean", np.uint64: "uint64", np.int32: "int32", NoneType: "void"}
 
+_LARGE, _HUGE = 1 << 18, 1 << 22  # bytes of an array with pages of its own, and of one with huge pages, as in numpy
 _HAS_CLOCK = hasattr(time, "clock_gettime")  # whether the system has a POSIX clock
 _MONOTONIC = time.CLOCK_MONOTONIC if _HAS_CLOCK else 0
 
@@ -68,6 +72,21 @@ _compiler_lock: Any = global_compiler_lock  # it has no type hints
 # These options but the first, and what `_Inlined`, `_Unloaded` and `_Cache` change, are private to numba: see
 # tests/players/test_kernel.py.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+def lazy_zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return zeros, to which the system gives memory only as they are written.
+
+    `np.zeros` does so only until the first large array is freed: from then on, glibc keeps such blocks, and fills them.
+    """
+    num_bytes = prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
+    if num_bytes < _LARGE:
+        return np.zeros(shape, dtype)
+    pages = mmap.mmap(-1, num_bytes, access=mmap.ACCESS_COPY)
+    if sys.platform == "linux" and num_bytes >= _HUGE:
+        with suppress(OSError):  # a system without huge pages
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype).reshape(shape)
 
 
 def kernel(function: F) -> F:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from ...search.champion import Prepared
 from ...search.settings import ChampionSettings
 from ...workers.processes import Report
 from ..results import Outcome, ResultStore, Setting, Trial
-from .memory_study import OTHER_SEED, Frozen, learned, pair_score, playing, ready
+from .memory_study import OTHER_SEED, Frozen, learned, pair_score, playing, ready, used_by
 
 if TYPE_CHECKING:
     from ...game.game import Game
@@ -94,13 +94,13 @@ def growth_jobs(folder: Path, trials: Iterable[Trial[GrowthSetting]]) -> Iterato
 def play_growth_job(job: GrowthJob, report: Report) -> list[Outcome]:
     """Let a memory grow, and play matches at the checkpoints; go on where an earlier call stopped."""
     begin, trial, game = time.perf_counter(), job.trial, ready(job.trial.setting.game)
-    scores = _Growth(game, trial, job.folder).scores(report)
-    seconds, result = time.perf_counter() - begin, {"scores": scores}
+    result = _Growth(game, trial, job.folder).result(report)
+    seconds = time.perf_counter() - begin
     return [Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result)]
 
 
 class _Growth:
-    """A run: its memory in a store, and in a file beside it the startclocks and the scores so far."""
+    """A run: its memory in a store, and in a file beside it the number of startclocks and the result so far."""
 
     def __init__(self, game: Game, trial: Trial[GrowthSetting], folder: Path) -> None:
         self._game, self._trial, self._setting = game, trial, trial.setting
@@ -109,13 +109,17 @@ class _Growth:
         folder.mkdir(parents=True, exist_ok=True)
         self._store = folder / f"{title(game.name)}-{trial.run}.db"
         self._file = self._store.with_suffix(".json")
-        self._num, self._scores = 0, dict[str, dict[str, list[float]]]()
+        self._num, self._result = 0, dict[str, dict[str, Any]](scores={}, cpu={}, used={}, startclock={})
         if self._file.exists():
             told = json.loads(self._file.read_text())
-            self._num, self._scores = told["startclocks"], told["scores"]
+            self._num = told.pop("startclocks")
+            self._result |= told
 
-    def scores(self, report: Report) -> dict[str, dict[str, list[float]]]:
-        """Return the scores of all pairs, 0 to 100, by checkpoint and rival."""
+    def result(self, report: Report) -> dict[str, dict[str, Any]]:
+        """Return, by checkpoint: the scores of all pairs by rival, 0 to 100, with the CPU seconds of both sides.
+
+        Also what of the memory was used, and the CPU seconds of the last startclock.
+        """
         for checkpoint in self._setting.checkpoints:
             with KnowledgeStore(self._store) as knowledge:
                 prepare = partial(self._memory(knowledge).begin, self._setting.startclock)
@@ -123,50 +127,54 @@ class _Growth:
                     self._learned(prepare)
                     self._num += 1
                     self._keep()
-            if str(checkpoint) not in self._scores:
-                self._scores[str(checkpoint)] = self._play(self._prepared())
+            if str(checkpoint) not in self._result["scores"]:
+                for name, value in self._checked().items():
+                    self._result[name][str(checkpoint)] = value
                 self._keep()
             report(2 * self._setting.pairs * len(self._setting.rivals))
-        return self._scores
+        return self._result
 
     def _memory(self, knowledge: KnowledgeStore) -> GameMemory:
         return GameMemory(self._game, Lessons(knowledge), self._trial.run)
 
-    def _prepared(self) -> Frozen:
-        """Return what the player knows after one more startclock, on a copy of the memory, which stays as it is."""
+    def _checked(self) -> dict[str, Any]:
+        """Play matches after one more startclock, on a copy of the memory, which stays as it is; see `result`."""
         with TemporaryDirectory() as temporary:
             copied = shutil.copy(self._store, temporary)
             with KnowledgeStore(copied) as knowledge:
-                return self._learned(lambda: self._memory(knowledge).begin(self._setting.startclock))
+                begin = time.process_time()
+                own, match = self._learned(lambda: self._memory(knowledge).begin(self._setting.startclock))
+                about = {"startclock": time.process_time() - begin, "used": used_by(match)}
+        return about | self._play(own)
 
-    def _learned(self, prepare: Callable[[], Prepared]) -> Frozen:
-        """Return what a side knows after a startclock, of which preparing it is a part."""
+    def _learned(self, prepare: Callable[[], Prepared]) -> tuple[Frozen, Prepared]:
+        """Return what a side knows after a startclock, of which preparing it is a part, and how it has learned that."""
         begin = time.process_time()
         learning = prepare()
         frozen = learned(self._game, learning, self._setting.startclock - (time.process_time() - begin))
         learning.end()
-        return frozen
+        return frozen, learning
 
     def _keep(self) -> None:
-        write_whole(self._file, json.dumps({"startclocks": self._num, "scores": self._scores}))
+        write_whole(self._file, json.dumps({"startclocks": self._num, **self._result}))
 
-    def _play(self, own: Frozen) -> dict[str, list[float]]:
-        """Return the scores of all pairs of matches against each rival."""
-        scores, ours = dict[str, list[float]](), playing(self._champion, own)
+    def _play(self, own: Frozen) -> dict[str, Any]:
+        """Return the scores of all pairs of matches against each rival, and the CPU seconds of both sides."""
+        scores, cpu, ours = dict[str, list[float]](), dict[str, list[float]](), playing(self._champion, own)
         each = -(-self._setting.pairs // RIVAL_TEACHINGS)
         for number, rival in enumerate(self._setting.rivals):
-            key, scores[rival] = extend(self._key, number), []
+            key, scores[rival], cpu[rival] = extend(self._key, number), [], [0.0, 0.0]
             for pair in range(self._setting.pairs):
                 if pair % each == 0:
                     sides = [ours, self._rival(rival, pair // each)]
-                scores[rival].append(pair_score(self._game, sides, np.uint64(extend(key, pair)), [0.0, 0.0]))
-        return scores
+                scores[rival].append(pair_score(self._game, sides, np.uint64(extend(key, pair)), cpu[rival]))
+        return {"scores": scores, "cpu": cpu}
 
     def _rival(self, name: str, teaching: int) -> Player:
         if name != WITHOUT:
             return player(name)
         seed = OTHER_SEED**2 * (self._trial.run + 1) + RIVAL_TEACHINGS * self._num + teaching  # another one each time
-        return playing(self._champion, self._learned(lambda: new_teacher(self._game, seed)))
+        return playing(self._champion, self._learned(lambda: new_teacher(self._game, seed))[0])
 
 
 def growth_of(store: ResultStore, name: str, rival: str) -> dict[int, list[float]]:

@@ -21,7 +21,9 @@ import numpy as np
 from ...analysis.variants import NameMap, map_facts, map_names
 from ...gdl.syntax import Rulesheet, parse
 from ...learning.store.knowledge import KnowledgeStore
-from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue
+from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue, TrialRow
+from ...memory.advice import level_of, rival_name
+from ...memory.evidence import BettingTest
 from ...memory.ledger import PAIR_DEVIATION
 from ...memory.lesson import fact_texts, restored_value
 from ...memory.retrieval import carried
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 MAP = "map"  # stage of the random numbers
 RIVALS = ("none", "taught")
 RANDOM_PLIES = [2]
+TAKEN_AT = level_of([], TrialRow(LESSON, 0, rival_name(1)))
+"""Level of the player's test of the first state of a lesson."""
 _MOST_MOVES = 1000  # of a round, on average
 
 
@@ -152,19 +156,25 @@ def _target(name: str, seed: int, run: int, walks: int) -> tuple[Game, LinearVal
 
 
 def _contests(game: Game, trial: Trial[MapSetting], folder: Path, rival: LinearValue | None) -> dict[str, Any]:
-    """Return the map, and the scores of the carried value against each of RIVALS, 0 to 1."""
+    """Return the map, and the scores of the carried value against each of RIVALS, 0 to 1.
+
+    There are none for a value that changes nothing: without a map of the roles, or without trust in itself.
+    """
     setting, source = trial.setting, source_lesson(folder, trial.setting.origin, trial.run, trial.setting.study)
+    nothing: dict[str, list[float]] = {name: [] for name in RIVALS}
     if source is None:
-        return {"score": 0.0, "share": 0.0, **{name: [] for name in RIVALS}}
+        return {"score": 0.0, "share": 0.0, **nothing}
     names = map_names(source.sheet, game.rulesheet)
     stored = carried(source.value, names, source.sheet, game)
     value = restored_value(game, stored) if stored is not None else None
-    key = stream(setting.seed, trial.run, MAP, game.rules_hash)
-    scores = {
+    about = {"score": names.score, "share": carried_share(source, names, game)}
+    if value is None or not value.virtual_visits(ChampionSettings().growth):
+        return about | nothing
+    key = stream(setting.seed, trial.run, MAP, game.rules_hash, source.sheet.rules_hash)
+    return about | {
         name: _scores(game, (value, other), setting, np.uint64(extend(key, number)))
         for number, (name, other) in enumerate(zip(RIVALS, (None, rival), strict=True))
     }
-    return {"score": names.score, "share": carried_share(source, names, game), **scores}
 
 
 def _scores(
@@ -191,6 +201,18 @@ def teaching_scores(store: ResultStore, name: str, rival: str) -> list[float]:
     The teachings are the independent samples: the rounds of a teaching share what was learned on both sides.
     """
     return [float(np.mean(result[rival])) for result in store.by_run(name).values() if result[rival]]
+
+
+def verdicts(store: ResultStore, name: str) -> list[str]:
+    """Return what a test at the level TAKEN_AT says after the rounds of each teaching against the taught value.
+
+    It is "taken", "refused" or "open".
+    """
+    tests = (BettingTest().after_all(result["taught"]) for result in store.by_run(name).values() if result["taught"])
+    return [
+        "taken" if test.shows_better(TAKEN_AT) else "refused" if test.shows_worse(TAKEN_AT) else "open"
+        for test in tests
+    ]
 
 
 def p_of_teachings(samples: Mapping[str, Sequence[float]], rounds: int, sign: int) -> dict[str, float]:

@@ -16,6 +16,9 @@ a score above 50 % comes from earlier study, or from other games. The arms are w
     shuffled   the lesson of another game: its weights in random order, on the facts of this game. It was tried
                against the rivals of this game for as long as its own lesson. A gain that remains is no memory
     default    no store: the player learns anew in each startclock
+
+and, to see what the parts of a lesson are worth, the lesson about the game without openings (`no-openings`) or without
+tests of knobs (`no-knobs`).
 """
 
 from __future__ import annotations
@@ -31,9 +34,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from ...gdl.syntax import parse
+from ...learning.lesson_exchange import LessonGame
 from ...learning.store.knowledge import KnowledgeStore
 from ...learning.store.lesson_rows import LESSON, KeptLesson, Lessons, StoredLesson, Taught
 from ...matches.match import MatchState
+from ...memory.advice import OPENINGS
 from ...memory.course import SHARES, Course, Part, new_teacher
 from ...memory.lesson import fact_texts, restored_value
 from ...memory.schooling import GameMemory, MatchMemory
@@ -52,13 +58,15 @@ from ..results import Outcome, ResultStore, Setting, Trial
 if TYPE_CHECKING:
     from ...game.game import Game
 
-Arm = Literal["known", "variant", "unrelated", "shuffled", "default"]
+Arm = Literal["known", "variant", "unrelated", "shuffled", "default", "no-openings", "no-knobs"]
 STUDY = "study"  # stage of the random numbers
 RANDOM_PLIES = (0, 2)  # at the beginning of a pair, by lot
 MOST_PLIES = 500  # of a match; a longer one counts as a draw
 _SLICE = 0.05  # seconds
 UNFINISHED = "unfinished-"
 """First letters of the folders of teachings that are being made."""
+ABOUT_GAME: tuple[Arm, ...] = ("known", "no-openings", "no-knobs")
+"""Arms whose first side has the lesson about the game."""
 _DRAW = 50.0
 OTHER_SEED = 1000
 """Factor of the seeds of teachings beside the memory."""
@@ -89,8 +97,8 @@ class MemorySetting(Setting):
 
     @property
     def size(self) -> int:
-        """See `Setting.size`."""
-        return 2 * self.sessions * self.pairs
+        """See `Setting.size`; a study without contests counts as one."""
+        return 2 * self.sessions * self.pairs or 1
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ class MemoryJob:
 
     @property
     def size(self) -> int:
-        """Number of matches."""
+        """See `MemorySetting.size`."""
         return self.trial.setting.size
 
 
@@ -222,6 +230,13 @@ def playing(champion: ChampionSettings, frozen: Frozen) -> Gamelore:
     return player
 
 
+def used_by(match: Prepared) -> dict[str, Any]:
+    """Return which state of a lesson, which knob, and whether openings are used in a match."""
+    if isinstance(match, MatchMemory):
+        return {"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None}
+    return {"state": None, "knob": None, "openings": False}
+
+
 class ContestSide:
     """A side of a contest.
 
@@ -249,10 +264,7 @@ class ContestSide:
         self.retrieval.append(time.process_time() - begin)
         frozen = learned(self._game, match, startclock - self.retrieval[-1])
         self.startclocks.append(time.process_time() - begin)
-        if isinstance(match, MatchMemory):
-            self.used.append({"state": match.snapshot, "knob": match.knob, "openings": match.openings is not None})
-        else:
-            self.used.append({"state": None, "knob": None, "openings": False})
+        self.used.append(used_by(match))
         return frozen
 
     def _school(self) -> Schooling:
@@ -314,12 +326,38 @@ def _fill(lessons: Lessons, game: Game, job: MemoryJob) -> None:
     arm, others = job.trial.setting.arm, job.trial.setting.others
     if arm == "shuffled":
         name = store_of_teaching(job.folder, f"{game.name}-shuffled", job.trial.run, job.trial.setting.study)
-        kept = {game: _stored(game, _made(name, lambda own: _add_shuffled(own, game, job)))}
-    elif arm == "known":
-        kept = {game: _kept(game, job)}
+        paths = [_made(name, lambda own: _add_shuffled(own, game, job))]
     else:
-        kept = {other: _kept(other, job) for other in map(load, others)}
-    lessons.add([(other, lesson) for other, lesson in kept.items() if lesson is not None])
+        paths = [_studied(name, job) for name in ((job.trial.setting.game,) if arm in ABOUT_GAME else others)]
+    for path in paths:
+        _copy(path, lessons, arm)
+
+
+def _studied(name: str, job: MemoryJob) -> Path:
+    """Return the store of a teaching of a game by its name. The game is loaded only if the teaching is to be made."""
+    run, seconds = job.trial.run, job.trial.setting.study
+    path = store_of_teaching(job.folder, title(name), run, seconds)
+    return path if path.exists() else studied(load(name), run, seconds, job.folder)
+
+
+def _copy(path: Path, lessons: Lessons, arm: Arm = "known") -> None:
+    """Copy what a store has about its game, if there is anything, without the part that an arm leaves out."""
+    with KnowledgeStore(path, writable=False) as knowledge:
+        stored = Lessons(knowledge)
+        for row in stored.games():
+            kept, sheet = stored.kept(row.rules_hash), parse(row.rules)
+            if kept is not None:
+                game = LessonGame(row.rules_hash, row.name, stored.roles(row.rules_hash), sheet)
+                lessons.add([(game, _part(kept, arm))])
+
+
+def _part(kept: KeptLesson, arm: Arm) -> KeptLesson:
+    """Return a lesson without the part that an arm leaves out."""
+    if arm == "no-openings":
+        return kept._replace(openings={}, trials=[row for row in kept.trials if row.advice != OPENINGS])
+    if arm == "no-knobs":
+        return kept._replace(trials=[row for row in kept.trials if row.advice in (LESSON, OPENINGS)])
+    return kept
 
 
 def _kept(game: Game, job: MemoryJob) -> KeptLesson | None:

@@ -161,7 +161,7 @@ def transfer(
             for plan in plans
             for target in plan.targets
         ]
-        gains = [_gain(*pair) for pair in pairs]
+        gains = [gain_of(*pair) for pair in pairs]
         pictures = [_picture(*pair, folder) for pair in pairs]
         blocks: list[Block] = [
             Text(_about_the_table(plans)),
@@ -199,7 +199,8 @@ def windows(matches: int) -> tuple[stats.Window, stats.Window]:
     return (1, cut), (min(cut + 1, matches), matches)
 
 
-def _gain(plan: TransferPlan, target: str, rewards: Rewards) -> Gain:
+def gain_of(plan: TransferPlan, target: str, rewards: Rewards) -> Gain:
+    """Return the gain of transfer in a target game."""
     both = windows(plan.matches)
     others = [x for x in plan.learners if x != "transfer" and "transfer" in rewards]
     early, late = (

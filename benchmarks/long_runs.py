@@ -1,0 +1,76 @@
+"""What the measurements of memory share that take hours: they fail job by job, and name the code that they measure."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gamelore
+from gamelore.errors import GameloreError
+from gamelore.lab.results import Outcome
+from gamelore.lab.stats import Interval
+from gamelore.workers.processes import Report
+
+
+def check_gamelore() -> None:
+    """Raise GameloreError if the gamelore that is imported is not the one beside this file."""
+    here = Path(__file__).parents[1]
+    if not Path(gamelore.__file__).is_relative_to(here):
+        raise GameloreError(f"expected gamelore of {here}, got {gamelore.__file__}; set PYTHONPATH to {here / 'src'}")
+
+
+def provenance(version: str) -> str:
+    """Return a short name of a version of the code, for a folder."""
+    return hashlib.sha256(version.encode()).hexdigest()[:8]
+
+
+def shown(interval: Interval) -> str:
+    """Return a mean with its interval as text."""
+    return f"{interval.mean:.1f} [{interval.low:.1f}, {interval.high:.1f}]"
+
+
+@dataclass(frozen=True)
+class Tolerant:
+    """A function that plays a job. An error costs this job only, and its text is written to the folder `failures`."""
+
+    play: Callable[[Any, Report], list[Outcome]]
+    failures: Path
+
+    def __call__(self, job: Any, report: Report) -> list[Outcome]:
+        """Play a job; return [] if it fails."""
+        file = self.failures / f"{job.trial.setting.id.replace('/', '-')}-{job.trial.run}.txt"
+        try:
+            outcomes = self.play(job, report)
+        except Exception:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(traceback.format_exc())
+            return []
+        file.unlink(missing_ok=True)  # of an earlier run
+        return outcomes
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress as lines; a progress bar would take the CPU clock for the time of day.
+
+    every  number of steps between two lines
+    """
+
+    every: int = 1000
+
+    def __call__(self, label: str, done: int, total: int) -> None:
+        """Print how much is done."""
+        if done == total or done // self.every != (done - 1) // self.every:
+            print(f"{done} of {total} {label}", file=sys.stderr, flush=True)
+
+
+def told_failures(folder: Path) -> int:
+    """Print the files of the jobs that have failed; return their number."""
+    files = sorted(folder.glob("*.txt"))
+    print(*(f"failed, see {file}\n" for file in files), sep="", end="")
+    return len(files)
