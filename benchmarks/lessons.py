@@ -1,10 +1,10 @@
 """Measure a knowledge store with lessons about many games: `python benchmarks/lessons.py FOLDER --store FILE`.
 
 FOLDER has rulesheets as NAME.kif. The store gets lessons about `--games` different games: the sheets of FOLDER that can
-be taught, the shipped ones, MOST_SIZES variants by lot of each shipped sheet with options, and games of the first two
-kinds that begin after a random ply, after two, and so on. Each lesson is what a first startclock of `--seconds` CPU
-seconds leaves in an empty store (a first generation that needs more gets up to MOST_SECONDS). Games without a value are
-left out, as in searches for variants. With `--store`, it is kept, and an interrupted run goes on.
+be taught and are not sealed, the shipped ones, MOST_SIZES variants by lot of each shipped sheet with options, and games
+of the first two kinds that begin after a random ply, after two, and so on. Each lesson is what a first startclock of
+`--seconds` CPU seconds leaves in an empty store (a first generation that needs more gets up to MOST_SECONDS). Games
+without a value are left out, as in searches for variants. With `--store`, it is kept, and an interrupted run goes on.
 
 Then `--drawn` games by lot of each kind are begun with a copy of the store, `--repeats` times each, by new processes
 that have loaded the game and all that a player needs before its clock starts (the file is in the cache of the system):
@@ -48,6 +48,7 @@ from gamelore.analysis.variants import rule_shapes, shape_similarity
 from gamelore.errors import GameloreError
 from gamelore.gdl.limits import resident_memory
 from gamelore.gdl.syntax import parse
+from gamelore.lab.duel import sealed_games
 from gamelore.lab.studies.memory_study import ready
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import KeptLesson, Lessons
@@ -90,7 +91,7 @@ def names(folder: Path) -> Iterator[str]:
 
 
 def loaded(name: str, folder: Path) -> gamelore.Game | None:
-    """Load a game by its name in `names`; None for one that cannot be taught."""
+    """Load a game by its name in `names`; None for one that cannot be taught, or is sealed."""
     base, _, plies = name.partition("@")
     path = folder / f"{base}.kif"
     try:
@@ -99,7 +100,7 @@ def loaded(name: str, folder: Path) -> gamelore.Game | None:
             game = gamelore.load(moved(game, int(plies), np.random.default_rng(SEED)), name=name)
     except GameloreError:
         return None
-    return game if can_be_taught(game) else None
+    return game if can_be_taught(game) and game.rules_hash not in sealed_games() else None
 
 
 def moved(game: gamelore.Game, plies: int, rng: np.random.Generator) -> str:

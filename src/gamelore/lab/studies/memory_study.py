@@ -145,7 +145,7 @@ def ready(name: str) -> Game:
     load_kernels()
     game = load(name)
     _ = game.informed_runner
-    new_teacher(game, 0)
+    new_teacher(game, 0).teach(time.monotonic() + _SLICE)
     return game
 
 

@@ -434,7 +434,7 @@ class Lessons:
         """Return the shapes of the rules of all games whose lesson has a value, by hash; damaged ones are left out."""
         query = (
             "SELECT rules_hash, shapes FROM lesson JOIN game ON game.id = lesson.game "
-            "WHERE EXISTS (SELECT 1 FROM taught WHERE taught.game = lesson.game AND pupil = ?)"
+            "WHERE lesson.game IN (SELECT game FROM taught WHERE pupil = ?)"
         )
         with self.knowledge.reading() as connection:
             rows = typed_by_game(connection.execute(query, [LESSON]), tuple[Line, bytes])
