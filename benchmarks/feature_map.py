@@ -7,7 +7,7 @@ rulesheets as NAME.kif. The games are NUM_GAMES by lot of those of benchmarks/me
 MOST_GATES gates in their circuits and MOST_MOVES first moves of a role. In each source, the learner learns
 SOURCE_MATCHES matches; then it learns each target with these values of features and without, in RUNS runs of MATCHES
 matches against OPPONENT. Pairs that fail, such as those whose game trees take too much memory, are told, and left out
-by later runs, too.
+by later runs, too; those whose process dies are tried again.
 
 It writes OUT/feature-map.csv, with the differences of the mean rewards in the first tenth of the matches and after it,
 and their 95 % intervals, and OUT/feature-map.png. A run that was interrupted goes on.
@@ -29,7 +29,7 @@ import typer
 
 import gamelore
 import long_runs
-from gamelore.errors import GameloreError
+from gamelore.errors import ExperimentError, GameloreError
 from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.figures import map_figure, save
 from gamelore.lab.results import ResultStore, store_path
@@ -67,24 +67,34 @@ def plan_of(source: str, targets: Sequence[str], folder: Path, runs: int, matche
     )  # fmt: skip
 
 
-def play(plan: TransferPlan, store: ResultStore, workers: int, version: str) -> None:
-    """Play the pairs of a source that are missing; if they fail, pair by pair. A note names those that fail alone.
+def play(plan: TransferPlan, store: ResultStore, workers: int, version: str) -> int:
+    """Play the pairs of a source that are missing; if they fail, pair by pair. Return how many stay missing.
 
-    The learning of a target without knowledge belongs to all sources, so it is played once.
+    A note names those that fail alone. One whose worker dies is tried again by the next run. The learning of a target
+    without knowledge belongs to all sources, so it is played once.
     """
     left_out = store.noted(LEFT_OUT) or {}
     targets = tuple(target for target in plan.targets if pair_name(plan, target) not in left_out)
-    for part in (targets, *((target,) for target in targets)):
-        grid = SettingGrid.of(replace(plan, targets=part).settings())
-        try:
-            run_grid(grid, store, workers=workers, progress=False, version=version)
-        except (GameloreError, MemoryError) as error:
-            if len(part) == 1:
-                left_out[pair_name(plan, *part)] = str(error)
-                store.note(LEFT_OUT, left_out)
-        else:
-            if part == targets:
-                break
+    if _error_of(replace(plan, targets=targets), store, workers, version) is None:
+        return 0
+    missing = 0
+    for target in targets:
+        error = _error_of(replace(plan, targets=(target,)), store, workers, version)
+        if error is not None and not isinstance(error, ExperimentError):
+            left_out[pair_name(plan, target)] = str(error)
+            store.note(LEFT_OUT, left_out)
+        missing += error is not None
+    return missing
+
+
+def _error_of(plan: TransferPlan, store: ResultStore, workers: int, version: str) -> Exception | None:
+    """Play an experiment; return the error if it fails."""
+    try:
+        run_grid(SettingGrid.of(plan.settings()), store, workers=workers, progress=False, version=version)
+    except (GameloreError, MemoryError) as error:
+        print(f"{', '.join(pair_name(plan, target) for target in plan.targets)}: {error}", file=sys.stderr)
+        return error
+    return None
 
 
 def pair_name(plan: TransferPlan, target: str) -> str:
@@ -94,12 +104,11 @@ def pair_name(plan: TransferPlan, target: str) -> str:
 
 def gains(plan: TransferPlan, store: ResultStore) -> Iterator[Gain]:
     """Yield the gains of the pairs of a source that were played."""
-    left_out = store.noted(LEFT_OUT) or {}
+    finished = store.finished()
     for target in plan.targets:
-        if pair_name(plan, target) not in left_out:
-            yield gain_of(
-                plan, target, {x: store.rewards(plan.setting(target, x).id, plan.runs) for x in plan.learners}
-            )
+        settings = {learner: plan.setting(target, learner) for learner in plan.learners}
+        if all((setting.id, run) in finished for setting in settings.values() for run in range(plan.runs)):
+            yield gain_of(plan, target, {x: store.rewards(setting.id, plan.runs) for x, setting in settings.items()})
 
 
 def cells(gain: Gain) -> list[str]:
@@ -125,8 +134,10 @@ def main(
     plans, version = [plan_of(source, own, folder, runs, matches) for source, own in others.items()], code_version()
     with ResultStore(store_path(out)) as store:
         store.check(SettingGrid.of(chain.from_iterable(plan.settings() for plan in plans)).settings, version)
+        store.check_rules({plan.source: gamelore.load(plan.source).rules_hash for plan in plans})
+        missing = 0
         for number, plan in enumerate(plans, start=1):
-            play(plan, store, workers, version)
+            missing += play(plan, store, workers, version)
             print(f"{number} of {len(names)} sources", file=sys.stderr, flush=True)
         all_gains = [gain for plan in plans for gain in gains(plan, store)]
         for name, error in (store.noted(LEFT_OUT) or {}).items():
@@ -139,6 +150,7 @@ def main(
         scores[place[Path(gain.source).stem], place[Path(gain.target).stem]] = gain.early[LEARNER].mean
     label = "50 + early gain of transferred features, in points"
     save(map_figure(names, np.zeros_like(scores), (50.0 + scores) / 100.0, label), out / "feature-map.png")
+    raise typer.Exit(1 if missing else 0)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from gamelore.lab.studies.growth_study import (
     growth_of,
     play_growth_job,
 )
+from gamelore.lab.studies.memory_study import PARTS, has_used
 from gamelore.workers.processes import Report
 from long_runs import shown
 
@@ -45,7 +46,7 @@ RIVALS = (WITHOUT, "uct:seconds=0.02", "minimax:depth=2")
 
 def jobs(folder: Path, trials: Iterable[Trial[GrowthSetting]], *_: object) -> list[GrowthJob]:
     """Return the jobs of some trials."""
-    return list(growth_jobs(folder, trials))
+    return growth_jobs(folder, trials)
 
 
 def play(job: GrowthJob, report: Report) -> list[Outcome]:
@@ -83,7 +84,7 @@ def checks(settings: Sequence[GrowthSetting], store: ResultStore) -> Iterator[st
         runs = [*store.by_run(setting.id).values()]
         for number in map(str, setting.checkpoints if runs else ()):
             used = [result["used"][number] for result in runs]
-            parts = [str(sum(own[part] not in (None, False) for own in used)) for part in ("state", "openings", "knob")]
+            parts = [str(sum(has_used(own, part) for own in used)) for part in PARTS]
             ratios = []
             for rival in setting.rivals:
                 own, other = (sum(result["cpu"][number][rival][side] for result in runs) for side in (0, 1))
@@ -118,8 +119,10 @@ def main(
         for name in game or GAMES
     ]
     with ResultStore(store_path(out)) as store:
+        grid = SettingGrid.of(settings)
+        store.check(grid.settings, version)
         if not report:
-            grid, tolerant = SettingGrid.of(settings), long_runs.Tolerant(play, failures)
+            tolerant = long_runs.Tolerant(play, failures)
             about = {"workers": workers, "progress": progress, "version": version}
             run_grid(grid, store, jobs=partial(jobs, memories), play=tolerant, **about)
         print(*table(settings, store), "", *checks(settings, store), sep="\n")

@@ -44,7 +44,7 @@ import cpu_clock  # noqa: F401 - before gamelore
 import gamelore
 from gamelore import rulesheets
 from gamelore.analysis.isomorphism import scramble
-from gamelore.analysis.variants import rule_shapes, shape_similarity
+from gamelore.analysis.variants import rule_shapes, shape_similarities
 from gamelore.errors import GameloreError
 from gamelore.gdl.limits import resident_memory
 from gamelore.gdl.syntax import parse
@@ -96,11 +96,13 @@ def loaded(name: str, folder: Path) -> gamelore.Game | None:
     path = folder / f"{base}.kif"
     try:
         game = gamelore.load(path if path.exists() else base)
+        if game.rules_hash in sealed_games():
+            return None
         if plies:
             game = gamelore.load(moved(game, int(plies), np.random.default_rng(SEED)), name=name)
     except GameloreError:
         return None
-    return game if can_be_taught(game) and game.rules_hash not in sealed_games() else None
+    return game if can_be_taught(game) else None
 
 
 def moved(game: gamelore.Game, plies: int, rng: np.random.Generator) -> str:
@@ -172,7 +174,7 @@ def cases(kind: Kind, lessons: Lessons) -> Iterator[Case]:
     rows = [row for row in lessons.games() if "@" not in row.name and (":" in row.name) == (kind == "sized")]
     for row in map(rows.__getitem__, rng.permutation(len(rows)).tolist()):
         own = rule_shapes(parse(row.rules))
-        bounds = {rules_hash: shape_similarity(own, theirs) for rules_hash, theirs in shapes.items()}
+        bounds = dict(zip(shapes, shape_similarities(own, list(shapes.values())).tolist(), strict=True))
         similar = [rules_hash for rules_hash, bound in bounds.items() if bound >= LEAST_LIKENESS]
         equal = [rules_hash for rules_hash in similar if bounds[rules_hash] == 1.0]
         rules = row.rules if kind != "renamed" else str(scramble(parse(row.rules), rng)[0])

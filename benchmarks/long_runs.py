@@ -1,4 +1,4 @@
-"""What the measurements of memory share that take hours: they fail job by job, and name the code that they measure."""
+"""Shared by the measurements that take hours: failures of single jobs, lines of progress, the version measured."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gamelore.workers.processes import Report
 
 def check_gamelore() -> None:
     """Raise GameloreError if the gamelore that is imported is not the one beside this file."""
-    here = Path(__file__).parents[1]
-    if not Path(gamelore.__file__).is_relative_to(here):
-        raise GameloreError(f"expected gamelore of {here}, got {gamelore.__file__}; set PYTHONPATH to {here / 'src'}")
+    source = Path(__file__).resolve().parents[1] / "src"
+    if not Path(gamelore.__file__).resolve().is_relative_to(source):
+        raise GameloreError(f"expected gamelore of {source}, got {gamelore.__file__}; set PYTHONPATH to {source}")
 
 
 def provenance(version: str) -> str:
@@ -54,18 +54,21 @@ class Tolerant:
         return outcomes
 
 
-@dataclass(frozen=True)
+@dataclass
 class Progress:
-    """Progress as lines; a progress bar would take the CPU clock for the time of day.
+    """Progress as lines. A progress bar would take a CPU clock (cpu_clock.py) for the time of day.
 
-    every  number of steps between two lines
+    every  number of steps between two lines, at least
+    told   number of steps in the last line
     """
 
     every: int = 1000
+    told: int = 0
 
     def __call__(self, label: str, done: int, total: int) -> None:
         """Print how much is done."""
-        if done == total or done // self.every != (done - 1) // self.every:
+        if done == total or done >= self.told + self.every:
+            self.told = done
             print(f"{done} of {total} {label}", file=sys.stderr, flush=True)
 
 

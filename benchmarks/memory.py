@@ -14,8 +14,9 @@ teachings belong to a version of the code: after a change that cannot change the
 of an earlier version.
 
 All times are CPU times, so other work on the machine hardly matters. Games that are significantly worse by their pairs
-are only suspects. The fresh matches decide: a game is worse if the mean of its five teachings is below 50 % in a
-one-sided t-test, by Benjamini & Hochberg at 5 % over all games that are played again.
+are only suspects. The fresh matches decide, when all of an arm are played: a game is worse if the mean of its five
+teachings is below 50 % in a one-sided t-test, by Benjamini & Hochberg at 5 % over the contests of the arm that are
+played again.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from __future__ import annotations
 import json
 import shutil
 import time
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from math import ceil
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -39,16 +41,18 @@ import cpu_clock  # noqa: F401 - before gamelore
 import gamelore
 import long_runs
 from gamelore.errors import GameloreError
-from gamelore.lab.duel import FAMILIES, sealed_games
+from gamelore.lab.duel import families, sealed_games
 from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.results import Outcome, ResultStore, Trial, store_path
 from gamelore.lab.stats import Interval, clustered_interval, mean_interval, p_value
 from gamelore.lab.studies.map_study import significant
 from gamelore.lab.studies.memory_study import (
+    PARTS,
     UNFINISHED,
     Arm,
     MemoryJob,
     MemorySetting,
+    has_used,
     memory_jobs,
     play_memory_job,
     teachings,
@@ -80,8 +84,6 @@ FOLDS, NUM_OTHERS, NUM_LONG, NUM_SLOW = 5, 12, 15, 15
 MOST_DRAWN = 1 / 4  # of the games, with a startclock of 60 s, and with slow moves: few of the sealed ones
 LEVEL, FRESH_SEED, FRESH_PAIRS = 0.05, 2, 80  # of tests of single games; 800 fresh matches over five teachings
 RANDOM_MATCHES, MOST_PLIES = 64, 150
-
-PARTS = "state", "openings", "knob"  # of a lesson, as in `memory_study.used_by`
 
 Stage = Literal["study", "contests", "replay", "report"]
 
@@ -116,9 +118,7 @@ def eligible(folder: Path, out: Path, sealed: bool = False) -> list[Sheet]:
     """Return the games of the protocol, of the sealed families or of all others; a file in `out` keeps them."""
     find = lambda: [path.stem for path in sorted(folder.glob("*.kif")) if _is_eligible(path, sealed)]  # noqa: E731
     names = kept(_list_file(out, "games", sealed), find)
-    families = tomllib.loads(FAMILIES.read_text(encoding="ascii"))["family"]
-    family_of = {name: number for number, family in enumerate(families) for name in family["games"]}
-    own = {name: family_of.get(name, -number - 1) for number, name in enumerate(names)}
+    own = {name: families().get(name, -number - 1) for number, name in enumerate(names)}
     order = _rng("folds").permutation(sorted(set(own.values()))).tolist()
     return [Sheet(str(folder / f"{name}.kif"), name, own[name], order.index(own[name]) % FOLDS) for name in names]
 
@@ -138,8 +138,12 @@ def unsolved(sheets: Sequence[Sheet], out: Path, sealed: bool = False) -> list[S
 def kept(file: Path, find: Callable[[], list[str]]) -> list[str]:
     """Return the names in a file; find and write them if it is missing."""
     if not file.exists():
+        names = find()
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(find()))
+        with NamedTemporaryFile("w", dir=file.parent) as new, suppress(FileExistsError):  # of another run
+            new.write(json.dumps(names))
+            new.flush()
+            file.hardlink_to(new.name)
     return list(json.loads(file.read_text()))
 
 
@@ -324,7 +328,7 @@ def parts_table(settings: Sequence[MemorySetting], store: ResultStore, sheets: S
         flat = [*chain.from_iterable(results.values())]
         if flat:
             used = [session for result in flat for session in result["used"]]
-            parts = (np.mean([session[part] not in (None, False) for session in used]) for part in PARTS)
+            parts = (np.mean([has_used(session, part) for session in used]) for part in PARTS)
             cells = [f"{share:.0%}" for share in (*parts, np.mean([bool(result["variant"]) for result in flat]))]
             for is_wanted in (True, False):
                 chosen = {game: [x for x in runs if bool(x["variant"]) == is_wanted] for game, runs in results.items()}
@@ -334,13 +338,18 @@ def parts_table(settings: Sequence[MemorySetting], store: ResultStore, sheets: S
 
 
 def decided(losers: Sequence[MemorySetting], again: ResultStore) -> Iterator[str]:
-    """Yield what the fresh matches of each game say, and whether it is worse; see the module."""
-    means = {setting.id: [*_means(again, setting.id).values()] for setting in losers}
-    intervals = {name: mean_interval(own) for name, own in means.items()}
-    values = {name: p_value(own, 50.0) / 2 for name, own in means.items() if len(own) > 1 and np.mean(own) < 50}
-    are_worse = significant(values | {name: 1.0 for name in means.keys() - values.keys()}, LEVEL)
-    for name, interval in intervals.items():
-        yield f"{name}, fresh matches: {shown(interval) if means[name] else 'none'}{', worse' * (name in are_worse)}"
+    """Yield what the fresh matches of each contest say, and whether it is worse; see the module."""
+    for arm in dict.fromkeys(setting.arm for setting in losers):
+        own = [setting for setting in losers if setting.arm == arm]
+        means = {setting.id: [*_means(again, setting.id).values()] for setting in own}
+        is_whole = all(len(means[setting.id]) == setting.runs for setting in own)
+        values = {name: p_value(runs, 50.0) / 2 if np.mean(runs) < 50 else 1.0 for name, runs in means.items() if runs}
+        are_worse = significant(values, LEVEL) if is_whole else []
+        for setting in own:
+            runs = means[setting.id]
+            about = shown(mean_interval(runs)) if runs else "no"
+            verdict = ", worse" if setting.id in are_worse else ""
+            yield f"{setting.id}: {about} in {len(runs)} of {setting.runs} teachings{verdict}"
 
 
 def by_games(means: Mapping[str, float], family_of: Mapping[str, int], level: float = 0.95) -> Interval:
@@ -356,7 +365,7 @@ def used_share(store: ResultStore, name: str, side: Literal["used", "used_by_riv
 
 def is_used(session: Mapping[str, Any]) -> bool:
     """Return whether a session was played with a lesson, a knob or openings."""
-    return session["state"] is not None or session["knob"] is not None or bool(session["openings"])
+    return any(has_used(session, part) for part in PARTS)
 
 
 def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float, float]:
@@ -406,12 +415,10 @@ def main(
     strangers = unsolved(eligible(folder, out), out) if sealed else ()
     settings = plan(unsolved(sheets, out, sealed), study, num, strangers)
     knowledge = out / "teachings" / long_runs.provenance(version)
-    for left in knowledge.glob(f"{UNFINISHED}*"):
-        if time.time() > left.stat().st_mtime + ABANDONED:
-            shutil.rmtree(left, ignore_errors=True)
+    if stage != "report":
+        remove_abandoned(knowledge)
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as again:
         store.check({setting.id: setting for setting in settings}, version)
-        losers = [fresh(setting) for setting in worse(settings, store)] if stage != "study" else []
         if stage == "study":
             long = [x for x in settings if x.startclock == 60]  # their lot is drawn among the games with contests
             known = [*(x for x in plan(sheets, study, num) if x.arm == "known" and x.startclock < 60), *long]
@@ -419,30 +426,49 @@ def main(
             _play(studies.values(), store, knowledge, workers, version)
         elif stage == "contests":
             _play(settings, store, knowledge, workers, version)
-        elif stage == "replay":
-            _play(losers, again, knowledge, workers, version)
+        losers = [fresh(setting) for setting in worse(settings, store)] if stage != "study" else []
+        if stage == "replay":
+            _play(losers, again, knowledge, workers, version, "replay")
         if stage != "study":
             for part in (table, parts_table, contrasts):
                 print(*part(settings, store, sheets), "", sep="\n")
             print(f"significantly worse: {', '.join(setting.id for setting in losers) or 'none'}")
             print(*decided(losers, again), sep="\n")
-    failed = long_runs.told_failures(_failures(knowledge))
+    failed = sum(long_runs.told_failures(_failures(knowledge, part)) for part in ("contests", "replay"))
     print(f"{len(list(knowledge.glob('*.db')))} teachings")
     raise typer.Exit(1 if failed else 0)
 
 
-def _failures(knowledge: Path) -> Path:
-    """Return the folder for the errors of contests, beside that of the teachings."""
-    return knowledge.with_name(f"{knowledge.name}-failures")
+def _failures(knowledge: Path, part: str) -> Path:
+    """Return the folder for the errors of studies and contests, or of the replay, beside that of the teachings."""
+    return knowledge.with_name(f"{knowledge.name}-{part}-failures")
 
 
-def _play(settings: Iterable[MemorySetting], store: ResultStore, knowledge: Path, workers: int, version: str) -> None:
+def remove_abandoned(knowledge: Path) -> None:
+    """Remove the teachings that killed runs have not finished: no file of theirs has changed for a long time."""
+    for left in knowledge.glob(f"{UNFINISHED}*"):
+        with suppress(FileNotFoundError):  # the teaching ends just now
+            changes = [file.stat().st_mtime for file in (left, *left.iterdir())]
+            if time.time() > max(changes) + ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _play(
+    settings: Iterable[MemorySetting],
+    store: ResultStore,
+    knowledge: Path,
+    workers: int,
+    version: str,
+    part: str = "contests",
+) -> None:
     """Play the contests that are missing."""
     grid = SettingGrid.of(list(settings))
     are_studies = all(not setting.sessions for setting in grid.settings.values())
     label, progress = ("teachings", long_runs.Progress(1)) if are_studies else ("matches", long_runs.Progress())
     about: dict[str, Any] = {"workers": workers, "label": label, "progress": progress, "version": version}
-    run_grid(grid, store, jobs=partial(jobs, knowledge), play=long_runs.Tolerant(play, _failures(knowledge)), **about)
+    run_grid(
+        grid, store, jobs=partial(jobs, knowledge), play=long_runs.Tolerant(play, _failures(knowledge, part)), **about
+    )
 
 
 if __name__ == "__main__":

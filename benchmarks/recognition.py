@@ -3,8 +3,8 @@
 FOLDER has rulesheets as NAME.kif. In ten of them, drawn by lot from those of benchmarks/memory.py, or in those given
 with `--game`, players play series of five matches against `uct:simulations=200`, in each role in turn. The players are
 those that are known (`gamelore.catalogue.KNOWN_OPPONENTS`), and some that are not. The file gets a row for each series
-and number of matches. A run that was interrupted goes on, and so does one after a game that fails. Rows belong to a
-version of the code; `--version NAME` goes on with those of an earlier one.
+and number of matches. An interrupted run goes on; a game that fails is left out of this run. Rows belong to a version
+of the code; `--version NAME` goes on with those of an earlier one.
 
 The policies of a game are computed in up to 1,760 positions. So a game in which those of the first position take more
 than MOST_SECONDS leaves its place to the next one of the lot. FILE.json keeps these times. Fast games come first.
@@ -157,12 +157,12 @@ def main(
 ) -> None:
     """Play the series that are missing, and print the tables."""
     long_runs.check_gamelore()
-    version = version or f"{code_version('memory.recogniser')}, {runs} runs"
+    version = f"{version or code_version('memory.recogniser')}, {runs} runs"
     names = game or []
     if games is not None and not names:
         names = games_by_lot(json.loads(games.read_text()), folder, runs, out.with_suffix(".json"))
     rows: list[Row] = list(csv.DictReader(out.open(newline="", encoding="utf-8"))) if out.exists() else []
-    if others := {row["version"] for row in rows} - {version}:
+    if others := {str(row.get("version")) for row in rows} - {version}:
         raise ExperimentError(f"expected rows of {version}, got {', '.join(others)} in {out}; choose another file")
     failures = 0
     done = {(row["game"], row["player"], row["series"]) for row in rows}

@@ -11,9 +11,10 @@ those before:
 
 A finding is a pair whose carried value beats a taught one (a gain), or loses against a search without a value (a harm).
 The teachings are the samples. Findings are significant in one-sided tests by Benjamini & Hochberg at 5 %, over both
-tests of all pairs. For the replay, only the best finding counts of those between the same two families. A value that
-has no effect on the search plays no matches. `taken` and `refused` are the numbers of teachings about which the
-player's own test (memory/evidence.py) would have decided after these rounds against the taught value.
+tests of all pairs. For the replay, only the best finding counts of each family of sources and family of targets. A
+value that has no effect on the search plays no matches. `taken` and `refused` are the numbers of teachings about which
+the player's own test (memory/evidence.py, at the level TAKEN_AT) would have decided within these rounds against the
+taught value.
 
 With `--sealed`, the games of the sealed families are added, once they are opened and taught: what was played before
 stays, and OTHERS of the new pairs are further controls. Results belong to a version of the code, as those of
@@ -24,7 +25,6 @@ from __future__ import annotations
 
 import csv
 import json
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,14 +36,13 @@ import typer
 
 import long_runs
 from gamelore.errors import ExperimentError, counted
-from gamelore.lab.duel import FAMILIES
+from gamelore.lab.duel import families
 from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.figures import map_figure, save
 from gamelore.lab.results import ResultStore, Trial, store_path
 from gamelore.lab.stats import mean_interval
 from gamelore.lab.studies.map_study import (
     RIVALS,
-    TAKEN_AT,
     MapJob,
     MapSetting,
     map_jobs,
@@ -156,13 +155,11 @@ def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
     return sorted(found, key=lambda test: -abs(float(np.mean(teaching_scores(store, *test))) - 0.5))
 
 
-def of_different_families(found: Sequence[Finding]) -> list[Finding]:
-    """Return the first finding of each pair of families of games."""
-    families = tomllib.loads(FAMILIES.read_text(encoding="ascii"))["family"]
-    family_of = {name: str(number) for number, family in enumerate(families) for name in family["games"]}
-    firsts: dict[tuple[str, ...], Finding] = {}
-    for finding in found:
-        firsts.setdefault(tuple(family_of.get(game, game) for game in finding.name.split("/")), finding)
+def of_different_families(ordered: Sequence[Finding]) -> list[Finding]:
+    """Return the first finding of each family of sources and family of targets."""
+    firsts: dict[tuple[int | str, ...], Finding] = {}
+    for finding in ordered:
+        firsts.setdefault(tuple(families().get(game, game) for game in finding.name.split("/")), finding)
     return list(firsts.values())
 
 
@@ -237,7 +234,7 @@ def main(
 ) -> None:
     """Map all pairs, play contests, replay findings, or write the report."""
     long_runs.check_gamelore()
-    failures = out / "failures"
+    failures, fresh_failures = out / "failures", out / "replay" / "failures"
     version = version or code_version("lab.studies.map_study")
     names = json.loads((memory / "games.json").read_text())
     added = json.loads((memory / "sealed-games.json").read_text()) if sealed else []
@@ -253,14 +250,14 @@ def main(
         if stage == "replay":
             names_again = dict.fromkeys(finding.name for finding in chosen)
             again = [replace(settings[name], seed=FRESH_SEED, rounds=FRESH_ROUNDS) for name in names_again]
-            play(again, fresh, teachings, failures, workers, version)
+            play(again, fresh, teachings, fresh_failures, workers, version)
         if stage == "report":
             with (out / "transfer-map.csv").open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows([COLUMNS, *rows(pairs, settings, store)])
             draw([*names, *added], pairs, store, out)
             print(f"{counted(len(best), 'finding')}", *table(chosen, store, fresh), sep="\n")
-            print(f"\ntests at a level of {TAKEN_AT:.3f}", *extremes(settings, store), sep="\n")
-    raise typer.Exit(1 if long_runs.told_failures(failures) else 0)
+            print("", *extremes(settings, store), sep="\n")
+    raise typer.Exit(1 if sum(map(long_runs.told_failures, (failures, fresh_failures))) else 0)
 
 
 def draw(names: Sequence[str], pairs: Iterable[Pair], store: ResultStore, out: Path) -> None:

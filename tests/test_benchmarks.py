@@ -7,8 +7,10 @@ import runpy
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,9 +19,10 @@ from typing import Any, TypeAlias
 import pytest
 
 import gamelore
-from gamelore.errors import ExperimentError
+from gamelore.errors import ExperimentError, GameloreError
 from gamelore.game.game import Game
-from gamelore.lab.results import Outcome, ResultStore, Trial
+from gamelore.lab.experiment import SettingGrid
+from gamelore.lab.results import Outcome, ResultStore, Setting, Trial
 from gamelore.lab.studies.memory_study import MemoryJob, MemorySetting
 from gamelore.solver.solution import solve
 from gamelore.workers.processes import Report
@@ -304,8 +307,8 @@ def test_memory(tmp_path: Path) -> None:
 
 
 def memory_result(scores: list[list[float]], *, variant: str = "", openings: bool = False) -> dict[str, Any]:
-    """The result of a contest whose first side used its lesson in the first session only."""
-    used = [{"state": None if number else 4, "knob": None, "openings": openings} for number in range(len(scores))]
+    """The result of a contest whose first side used a state of its lesson, the first one, in the first session only."""
+    used = [{"state": None if number else 0, "knob": None, "openings": openings} for number in range(len(scores))]
     about = {"lessons": 1, "cpu": [2.0, 1.0], "startclocks": [[1.0, 1.0]], "retrieval": [0.02]}
     return {"scores": scores, "used": used, "used_by_rival": used, "variant": variant, **about}
 
@@ -332,27 +335,92 @@ def test_the_tables_of_memory(tmp_path: Path, script_of: Scripts) -> None:
     assert known[:4] == ["| known", "1", "2", "2"]
     assert [row[4].split()[0] for row in (known, shuffled)] == ["55.0", "50.0"]
     assert known[-5:] == ["45 65", "2.00", "1.00", "20, 20", "0 |"]
+    assert [row[10] for row in (known, shuffled)] == ["100%"] * 2, "openings in each session"
     assert [row.split(" | ")[3:7] for row in parts[2:]] == [["50%", "100%", "0%", "50%"]] * 2
     assert [cell.split()[0] for cell in parts[2].split(" | ")[7:]] == ["60.0", "50.0"], "with a variant, and without"
     assert contrasts[2].startswith("| known - shuffled | 1 | 2 | 2 | 5.0 ["), "15 in one game, -5 in the other one"
 
 
 def test_fresh_matches_decide_about_memory(tmp_path: Path, script_of: Scripts) -> None:
-    script, means = (
-        script_of("memory.py"),
-        {"bad": [30, 31, 32], "good": [70, 71, 72], "new": []},
-    )
+    """When all teachings of an arm are there."""
+    script = script_of("memory.py")
+    means: dict[str, list[float]] = {"bad": [30, 31, 32], "good": [70, 71, 72], "worst": [10, 11]}
     losers = [MemorySetting(name, name, 1, 3, "known", (), 120.0, 1.0, 2.0, 1, 1) for name in means]
+    losers[2] = replace(losers[2], arm="unrelated")
     with ResultStore(tmp_path / "results.db") as again:
+        assert [*script["decided"](losers, again)] == [f"{name}: no in 0 of 3 teachings" for name in means]
         for loser in losers:
-            results = [memory_result([[float(mean)]]) for mean in means[loser.id]]
+            results = [memory_result([[mean]]) for mean in means[loser.id]]
             again.add([Outcome(Trial(loser, run), result=result) for run, result in enumerate(results)], "1")
-        bad, good, new = script["decided"](losers, again)
-    assert bad.startswith("bad, fresh matches: 31.0 [")
-    assert bad.endswith(", worse")
-    assert good.startswith("good, fresh matches: 71.0 [")
-    assert good.endswith("]")
-    assert new == "new, fresh matches: none"
+        bad, good, worst = script["decided"](losers, again)
+    assert bad.startswith("bad: 31.0 [")
+    assert bad.endswith("] in 3 of 3 teachings, worse")
+    assert good.endswith("] in 3 of 3 teachings")
+    assert worst.endswith("] in 2 of 3 teachings")
+
+
+def test_lists_of_games_are_those_of_the_first_run(tmp_path: Path, script_of: Scripts) -> None:
+    script = script_of("memory.py")
+    file = tmp_path / "out" / "games.json"
+
+    def late() -> list[str]:
+        script["kept"](file, lambda: ["first"])
+        return ["second"]
+
+    assert script["kept"](file, late) == ["first"], "another run was faster"
+    assert [path.name for path in file.parent.iterdir()] == ["games.json"]
+
+
+def test_teachings_of_killed_runs_are_removed(tmp_path: Path, script_of: Scripts) -> None:
+    """A folder is left alone as long as a file in it changes."""
+    script, now = script_of("memory.py"), time.time()
+    for name in ("unfinished-old", "unfinished-new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.db").touch()
+        os.utime(tmp_path / name / "a.db", (now, now - 4000 * (name == "unfinished-old")))
+        os.utime(tmp_path / name, (now, now - 4000))
+    script["remove_abandoned"](tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["unfinished-new"]
+
+
+def test_progress_in_large_steps(script_of: Scripts, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = script_of("long_runs.py")["Progress"](100)
+    for done in (0, 60, 120, 180, 240, 250):
+        progress("matches", done, 250)
+    assert capsys.readouterr().err.splitlines() == ["120 of 250 matches", "240 of 250 matches", "250 of 250 matches"]
+
+
+def test_pairs_of_the_map_of_features_that_fail(
+    tmp_path: Path, script_of: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others of the source are played. A pair is left out by later runs, unless only its process died."""
+    script = script_of("feature_map.py")
+    plan = script["plan_of"]("s", ["large", "dying", "good"], tmp_path, 1, 10)
+    scope, played = script["play"].__globals__, list[list[str]]()
+
+    def run(grid: SettingGrid[Setting], *_: object, **__: object) -> None:
+        own = [name for name in ("large", "dying", "good") if any(name in setting for setting in grid.settings)]
+        played.append(own)
+        if "large" in own:
+            raise GameloreError("too many positions")
+        if "dying" in own:
+            raise ExperimentError("one died")
+
+    monkeypatch.setitem(scope, "run_grid", run)
+    with ResultStore(tmp_path / "results.db") as store:
+        assert script["play"](plan, store, 1, "1") == 2
+        assert store.noted("left out") == {"s/large": "too many positions"}
+        assert script["play"](plan, store, 1, "1") == 1
+        assert [*script["gains"](plan, store)] == []
+    assert played == [
+        ["large", "dying", "good"],
+        ["large"],
+        ["dying"],
+        ["good"],
+        ["dying", "good"],
+        ["dying"],
+        ["good"],
+    ]
 
 
 def test_a_job_that_fails_costs_only_itself(tmp_path: Path, script_of: Scripts) -> None:

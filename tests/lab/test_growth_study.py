@@ -10,6 +10,7 @@ from time import process_time
 import pytest
 
 from gamelore import load
+from gamelore.errors import ExperimentError
 from gamelore.lab.experiment import SettingGrid, run_grid
 from gamelore.lab.results import ResultStore, Trial
 from gamelore.lab.studies import growth_study
@@ -37,7 +38,7 @@ def told(folder: Path) -> dict[str, object]:
 
 
 def test_matches_are_played_at_the_checkpoints(tmp_path: Path) -> None:
-    jobs = lambda trials, *_: list(growth_jobs(tmp_path, trials))  # noqa: E731
+    jobs = lambda trials, *_: growth_jobs(tmp_path, trials)  # noqa: E731
     with ResultStore(tmp_path / "results.db") as store:
         grid = SettingGrid.of([SETTING])
         run_grid(grid, store, workers=1, progress=False, jobs=jobs, play=partial(play_growth_job))
@@ -73,6 +74,24 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert outcome.result["scores"]["0"] == before["scores"]["0"]  # type: ignore[index]
 
 
+def test_a_memory_of_other_settings_is_refused(tmp_path: Path) -> None:
+    setting = replace(SETTING, startclock=0.05, checkpoints=(0,), rivals=("random",), pairs=1)
+    play_growth_job(GrowthJob(Trial(setting, 0), tmp_path), lambda num: None)
+    with pytest.raises(ExperimentError, match="choose another --out"):
+        play_growth_job(GrowthJob(Trial(replace(setting, startclock=0.1), 0), tmp_path), lambda num: None)
+
+
+def test_what_is_told_beside_the_scores(tmp_path: Path) -> None:
+    (outcome,) = play_growth_job(GrowthJob(Trial(replace(SETTING, pairs=1), 0), tmp_path), lambda num: None)
+    result = outcome.result
+    assert result.keys() == {"scores", "cpu", "used", "startclock"}
+    assert all(own.keys() == {"0", "2"} for own in result.values())
+    assert result["used"]["0"] == {"state": None, "knob": None, "openings": False}
+    assert all(len(times) == 2 and min(times) >= 0 for own in result["cpu"].values() for times in own.values())
+    assert result["cpu"]["0"]["without"][0] > 0
+    assert all(SETTING.startclock / 2 < seconds < 1.0 for seconds in result["startclock"].values())
+
+
 def test_a_memory_plays_with_what_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The side with memory gets its newest state that has passed, the other one learns anew."""
     game, used = load("breakthrough"), list[object]()
@@ -84,7 +103,9 @@ def test_a_memory_plays_with_what_has_passed(tmp_path: Path, monkeypatch: pytest
         row = TrialRow(LESSON, number, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
         lessons.add_evidence(game, row, lambda _: row)
         expected = lessons.value(game.rules_hash, LESSON, number)
-    (tmp_path / "breakthrough-0.json").write_text(json.dumps({"startclocks": 2, "scores": {"0": {}}}))
+    (tmp_path / "breakthrough-0.json").write_text(
+        json.dumps({"settings": SETTING.text, "startclocks": 2, "scores": {"0": {}}})
+    )
     real = growth_study.playing
     monkeypatch.setattr(growth_study, "playing", lambda champion, own: (used.append(own), real(champion, own))[1])
     play_growth_job(job, lambda num: None)

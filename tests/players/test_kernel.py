@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Barrier
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import numba
 import numpy as np
@@ -97,8 +98,9 @@ def inlined_functions(module: ModuleType) -> list[object]:
 
 
 def test_large_arrays_take_memory_only_as_they_are_written() -> None:
-    for _ in range(3):
-        np.ones(1 << 24, np.uint8)  # afterwards, glibc keeps freed blocks of this size
+    for _ in range(2):  # afterwards, glibc keeps freed blocks of this size
+        freed = [np.ones(1 << 24, np.uint8) for _ in range(10)]
+        del freed
     before = resident_memory()
     arrays = [lazy_zeros((1 << 20, 2), np.float64) for _ in range(10)]
     assert resident_memory() < before + (1 << 24), "160 MiB are not filled with zeros"
@@ -107,6 +109,13 @@ def test_large_arrays_take_memory_only_as_they_are_written() -> None:
         assert array.flags.c_contiguous
         array[-1, 1] += 2.0
     assert [array.sum() for array in arrays] == [2.0] * 10, "each array has memory of its own"
+
+
+def test_too_large_an_array_is_a_memory_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MemoryError):
+        lazy_zeros((1 << 46, 8), np.float64)
+    monkeypatch.setattr("mmap.mmap", Mock(side_effect=OSError))
+    assert lazy_zeros(1 << 18, np.float64).tolist() == [0.0] * (1 << 18), "a system without such pages"
 
 
 @pytest.mark.parametrize("shape", [0, 7, (0, 3), (4, 3), (1 << 18, 1)])

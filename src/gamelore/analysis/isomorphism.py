@@ -363,7 +363,7 @@ def _isomorphism(left: SheetGraph, right: SheetGraph, tick: Tick) -> Ints | None
 
 
 def _may_be_isomorphic(left: SheetGraph, right: SheetGraph) -> bool:
-    """Return whether a few rounds of refinement leave the same colours, which is soon found out for most sheets."""
+    """Return False if a few rounds of refinement tell two sheets apart."""
     ours, theirs = (_told_apart(own.graph, own.colours.astype(np.uint64), FEW_ROUNDS) for own in (left, right))
     return np.array_equal(np.sort(ours), np.sort(theirs))
 

@@ -12,8 +12,8 @@ are matched. Then contexts say more, and the next round matches more. When only 
 most similar is matched: of names that are spelled alike, if there is one. (This is individualisation and refinement, as
 for the isomorphism of graphs, with similar instead of equal colours. Kuhlmann & Stone 2007 compare rule graphs too.)
 
-Most variants spell their names alike. So names that both sheets have are matched first, and this stays if it agrees in
-as many rules as any map could, which the rules without their names tell.
+Most variants spell their names alike. So names that both sheets have are matched first, if the rules without their
+names are similar enough. This stays if it agrees in as many rules as any map could, which these rules tell, too.
 
 The score of the map is the Jaccard similarity of the rules of both sheets after it, apart from facts, which mostly say
 how large a board is. A rule that occurs several times counts so often.
@@ -36,6 +36,7 @@ from ..gdl.syntax import KEYWORD_ARITY
 from ..ground.program import Words, mixed
 
 _LEAST = 0.1  # similarity of names that can be matched
+_LEAST_SHARED = 0.15  # similarity of sheets in which the same spelling may mean the same
 _CLEAR = 1e-9  # difference of similarities that is no tie
 _BASE = np.uint64(0x9E3779B97F4A7C15 | 1)  # of the polynomial that hashes a row of tokens
 _MARK = "here"
@@ -196,16 +197,11 @@ def rule_shapes(sheet: syntax.Rulesheet) -> Words:
     return _rule_items(reader.tokens, _kind_codes(reader))
 
 
-def shape_similarity(left: Words, right: Words) -> float:
-    """Return the Jaccard similarity of two sets, 0 to 1.
+def shape_similarities(own: Words, others: Sequence[Words]) -> NDArray[np.float64]:
+    """Return the Jaccard similarity of a set to each of the others, float64[others], 0 to 1.
 
     For the shapes of the rules of two sheets, this is the highest score that a map between them can have.
     """
-    return float(shape_similarities(left, [right])[0])
-
-
-def shape_similarities(own: Words, others: Sequence[Words]) -> NDArray[np.float64]:
-    """Return the Jaccard similarity of a set to each of the others, float64[others]; see `shape_similarity`."""
     lengths = np.array([len(other) for other in others], np.int64)
     is_shared = np.isin(np.concatenate(others), own) if len(others) else np.zeros(0, np.bool_)
     shared = np.bincount(np.repeat(np.arange(len(others)), lengths)[is_shared], minlength=len(others))
@@ -217,8 +213,10 @@ def shape_similarities(own: Words, others: Sequence[Words]) -> NDArray[np.float6
 def map_names(source: syntax.Rulesheet, target: syntax.Rulesheet) -> NameMap:
     """Match the names of two sheets; see the module."""
     readers = _Reader(source), _Reader(target)
-    most, matching = _Matching(*readers).score, _Matching(*readers)
-    matching.match_alike()
+    matching = _Matching(*readers)
+    most = matching.score
+    if most >= _LEAST_SHARED:
+        matching.match_alike()
     return (matching if matching.score >= most else _Matching(*readers)).result()
 
 
@@ -307,7 +305,7 @@ class _Matching:
     def score(self) -> float:
         """Share of the rules that agree so far; before the first match, the highest score of any map."""
         items = [_rule_items(side.tokens, codes) for side, codes in zip(self._sides, self._codes, strict=True)]
-        return shape_similarity(items[0], items[1])
+        return float(shape_similarities(items[0], items[1:])[0])
 
 
 def _num_shared(

@@ -174,6 +174,13 @@ def sealed_games() -> Mapping[str, str]:
     return {rules: name for name, rules in tomllib.loads(FAMILIES.read_text(encoding="ascii"))["sealed"].items()}
 
 
+@cache
+def families() -> Mapping[str, int]:
+    """Return the number of the family of each game of the public repository, by its name; see benchmarks/sealed.py."""
+    rows = tomllib.loads(FAMILIES.read_text(encoding="ascii"))["family"]
+    return {name: number for number, family in enumerate(rows) for name in family["games"]}
+
+
 @dataclass(eq=False)
 class Duel:
     """A duel in a folder.

@@ -527,13 +527,13 @@ def tournament_figure(rated: Sequence[tuple[str, float, float, float]], table: N
 
 
 def growth_figure(grown: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]]]) -> Figure:
-    """Draw scores in % of players, on a logarithmic axis of the number of matches before: runs, mean and 95 % interval.
+    """Draw scores in % of players, on a logarithmic axis of the number of startclocks: runs, mean and 95 % interval.
 
     There is a row of panels for each rival, with a panel for each player.
 
-    grown  the scores of all runs by rival, name and number of matches
+    grown  the scores of all runs by rival, name and number of startclocks
     """
-    columns = max(1, *(len(players) for players in grown.values()))
+    columns = max((len(players) for players in grown.values()), default=1)
     figure, panels = _canvas(0.6 + 1.9 * columns, 0.3 + 2.3 * len(grown), columns, rows=len(grown))
     for row, (rival, players) in enumerate(grown.items()):
         panels[row * columns].set_ylabel(f"against {printed(rival)} in %", fontsize=8.5, parse_math=False)
@@ -546,15 +546,16 @@ def growth_figure(grown: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]
 def _draw_growth(axes: Axes, scores: Mapping[int, Sequence[float]]) -> None:
     numbers = sorted(scores)
     places, runs = np.log10(np.array(numbers) + 1.0), [scores[number] for number in numbers]
-    for place, own in zip(places, runs, strict=True):
-        axes.plot([place] * len(own), own, ".", color="#9fb9d3", markersize=3)
+    axes.plot(
+        np.repeat(places, list(map(len, runs))), [x for own in runs for x in own], ".", color="#9fb9d3", markersize=3
+    )
     intervals = [mean_interval(own) for own in runs]
     low, high = ([max(0.0, min(100.0, getattr(own, end))) for own in intervals] for end in ("low", "high"))
     axes.fill_between(places, low, high, color="#dfe9f3")
     axes.plot(places, [own.mean for own in intervals], color="#1f6fb4", marker="o", markersize=3)
     axes.axhline(50, color="#dfe3e7", zorder=0)
     axes.set_xticks(places, [str(number) for number in numbers])
-    axes.set_xlabel("matches", fontsize=8.5)
+    axes.set_xlabel("startclocks", fontsize=8.5)
     axes.set_ylim(0, 102)
 
 

@@ -30,7 +30,6 @@ raised and nothing is imported.
 from __future__ import annotations
 
 import math
-import os
 import sqlite3
 import struct
 from collections import Counter
@@ -55,6 +54,7 @@ from .store.knowledge import (
     FactNumbers,
     KnowledgeStore,
     add_learner,
+    check_folder,
     find_learner,
     get_learner,
     put_features,
@@ -216,11 +216,7 @@ def write_export(path: Path, data: bytes, knowledge: KnowledgeStore) -> None:
             f"{path}: expected knowledge of at most {_mib(MOST_BYTES)}, got {_mib(len(data))}; export fewer learners "
             f"or lessons into each file, or copy the store itself, {knowledge.path}"
         )
-    if not os.path.exists(path.parent):
-        raise KnowledgeError(
-            f"{path}: expected a file in an existing folder, got none of the name {path.parent}; make the folder, or "
-            "name another file"
-        )
+    check_folder(path)
     try:
         write_whole(path, data)
     except OSError as error:

@@ -82,8 +82,7 @@ class Relatives:
         Those with nearly the highest score come first. Among them, the order is by how much a value explains in its own
         game.
         """
-        carried = (_carried_value(self._game, *own, self._lessons) for own in self._mapped())
-        values = [value for value in carried if value is not None]
+        values = [*filter(None, (_carried_value(self._game, *other, self._lessons) for other in self._mapped()))]
         near = _AS_NEAR * max((own.likeness for own in values), default=0.0)
         rank = lambda own: (own.likeness >= near, own.value.determination if own.likeness >= near else own.likeness)  # noqa: E731
         return sorted(values, key=rank, reverse=True)
@@ -91,11 +90,12 @@ class Relatives:
     def _mapped(self) -> Iterator[tuple[GameRow, NameMap, Rulesheet]]:
         """Yield the games with the best maps, with these and their rules."""
         for rules_hash in sorted(self._bounds, key=lambda other: -self._bounds[other])[:_MOST_MAPS]:
-            own = self._game_of(rules_hash) if self._bounds[rules_hash] >= LEAST_LIKENESS else None
-            if own is not None:
-                names = map_names(own[1], self._game.rulesheet)
+            other = self._game_of(rules_hash) if self._bounds[rules_hash] >= LEAST_LIKENESS else None
+            if other is not None:
+                row, sheet = other
+                names = map_names(sheet, self._game.rulesheet)
                 if names.score >= LEAST_LIKENESS:
-                    yield own[0], names, own[1]
+                    yield row, names, sheet
 
     def adopt(self) -> None:
         """Copy all that the store has about the same game under other names, if there is such a game.
@@ -103,14 +103,13 @@ class Relatives:
         The tests of its lesson hold for the copy, because it is the same game. From then on, each of the two games has
         a lesson of its own.
         """
-        for rules_hash in (other for other, bound in self._bounds.items() if bound == 1.0):
-            own = self._game_of(rules_hash)
-            renaming = find_renaming(own[1], self._game.rulesheet, _RENAMING_SECONDS) if own is not None else None
-            if own is None or renaming is None:
+        equal = (rules_hash for rules_hash, bound in self._bounds.items() if bound == 1.0)
+        for row, sheet in filter(None, map(self._game_of, equal)):
+            renaming, copy = find_renaming(sheet, self._game.rulesheet, _RENAMING_SECONDS), None
+            if renaming is None:
                 continue
-            copy = None
-            with _leaving_out(self._lessons, own[0]):
-                kept = self._lessons.kept(rules_hash)
+            with _leaving_out(self._lessons, row):
+                kept = self._lessons.kept(row.rules_hash)
                 copy = _renamed(kept, renaming) if kept is not None else None
             if copy is not None:
                 self._lessons.add([(self._game, copy)])

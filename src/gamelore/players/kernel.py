@@ -3,7 +3,7 @@
 `I32` is a C-contiguous array int32[n], `I32x2` is a two-dimensional array int32[n, m], and so on. For a type checker,
 these types are plain arrays. A kernel is compiled once, for exactly the types in its annotations. The same machine code
 then serves every game and every array length. A parameter may also be a `NamedTuple` of such types. Kernels can call
-other machine code by its address, and can tell the time. `lazy_zeros` makes their large arrays.
+other machine code by its address, and can tell the time. `lazy_zeros` makes large arrays for them.
 
 Machine code that is in the cache is loaded with the first call, because most programs call few of the kernels that they
 import. A program that must answer in time calls `load_kernels` first.
@@ -82,7 +82,10 @@ def lazy_zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     num_bytes = prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
     if num_bytes < _LARGE:
         return np.zeros(shape, dtype)
-    pages = mmap.mmap(-1, num_bytes, access=mmap.ACCESS_COPY)
+    try:
+        pages = mmap.mmap(-1, num_bytes, access=mmap.ACCESS_COPY)
+    except OSError:
+        return np.zeros(shape, dtype)  # which raises MemoryError if there is none left
     if sys.platform == "linux" and num_bytes >= _HUGE:
         with suppress(OSError):  # a system without huge pages
             pages.madvise(mmap.MADV_HUGEPAGE)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...catalogue import player
+from ...errors import ExperimentError
 from ...files import write_whole
 from ...learning.store.knowledge import KnowledgeStore
 from ...learning.store.lesson_rows import Lessons
@@ -85,10 +86,9 @@ class GrowthJob:
         return self.trial.setting.size
 
 
-def growth_jobs(folder: Path, trials: Iterable[Trial[GrowthSetting]]) -> Iterator[GrowthJob]:
-    """Yield a job for each run."""
-    for trial in trials:
-        yield GrowthJob(trial, folder)
+def growth_jobs(folder: Path, trials: Iterable[Trial[GrowthSetting]]) -> list[GrowthJob]:
+    """Return a job for each run."""
+    return [GrowthJob(trial, folder) for trial in trials]
 
 
 def play_growth_job(job: GrowthJob, report: Report) -> list[Outcome]:
@@ -112,13 +112,20 @@ class _Growth:
         self._num, self._result = 0, dict[str, dict[str, Any]](scores={}, cpu={}, used={}, startclock={})
         if self._file.exists():
             told = json.loads(self._file.read_text())
+            if (other := told.pop("settings")) != self._setting.text:
+                raise ExperimentError(
+                    f"expected a memory of {self._setting.text}, got {other} in {self._file}; choose another --out"
+                )
             self._num = told.pop("startclocks")
             self._result |= told
 
     def result(self, report: Report) -> dict[str, dict[str, Any]]:
-        """Return, by checkpoint: the scores of all pairs by rival, 0 to 100, with the CPU seconds of both sides.
+        """Return what was measured, each by checkpoint.
 
-        Also what of the memory was used, and the CPU seconds of the last startclock.
+        scores      the scores of all pairs by rival, 0 to 100
+        cpu         the CPU seconds of the moves of both sides by rival
+        used        what of the memory was used, see `used_by`
+        startclock  the CPU seconds of the startclock before these matches
         """
         for checkpoint in self._setting.checkpoints:
             with KnowledgeStore(self._store) as knowledge:
@@ -139,12 +146,10 @@ class _Growth:
 
     def _checked(self) -> dict[str, Any]:
         """Play matches after one more startclock, on a copy of the memory, which stays as it is; see `result`."""
-        with TemporaryDirectory() as temporary:
-            copied = shutil.copy(self._store, temporary)
-            with KnowledgeStore(copied) as knowledge:
-                begin = time.process_time()
-                own, match = self._learned(lambda: self._memory(knowledge).begin(self._setting.startclock))
-                about = {"startclock": time.process_time() - begin, "used": used_by(match)}
+        with TemporaryDirectory() as temporary, KnowledgeStore(shutil.copy(self._store, temporary)) as knowledge:
+            begin = time.process_time()
+            own, match = self._learned(lambda: self._memory(knowledge).begin(self._setting.startclock))
+            about = {"startclock": time.process_time() - begin, "used": used_by(match)}
         return about | self._play(own)
 
     def _learned(self, prepare: Callable[[], Prepared]) -> tuple[Frozen, Prepared]:
@@ -156,7 +161,7 @@ class _Growth:
         return frozen, learning
 
     def _keep(self) -> None:
-        write_whole(self._file, json.dumps({"startclocks": self._num, **self._result}))
+        write_whole(self._file, json.dumps({"settings": self._setting.text, "startclocks": self._num, **self._result}))
 
     def _play(self, own: Frozen) -> dict[str, Any]:
         """Return the scores of all pairs of matches against each rival, and the CPU seconds of both sides."""

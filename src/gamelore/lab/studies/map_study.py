@@ -204,15 +204,18 @@ def teaching_scores(store: ResultStore, name: str, rival: str) -> list[float]:
 
 
 def verdicts(store: ResultStore, name: str) -> list[str]:
-    """Return what a test at the level TAKEN_AT says after the rounds of each teaching against the taught value.
+    """Return what the player's test decides in the rounds of each teaching: "taken", "refused" or "open"."""
+    return [_verdict(result["taught"]) for result in store.by_run(name).values() if result["taught"]]
 
-    It is "taken", "refused" or "open".
-    """
-    tests = (BettingTest().after_all(result["taught"]) for result in store.by_run(name).values() if result["taught"])
-    return [
-        "taken" if test.shows_better(TAKEN_AT) else "refused" if test.shows_worse(TAKEN_AT) else "open"
-        for test in tests
-    ]
+
+def _verdict(scores: Iterable[float]) -> str:
+    """Return the first decision of a test at the level TAKEN_AT, which looks at the evidence after each round."""
+    test = BettingTest()
+    for score in scores:
+        test = test.after(score)
+        if test.shows_better(TAKEN_AT) or test.shows_worse(TAKEN_AT):
+            return "taken" if test.shows_better(TAKEN_AT) else "refused"
+    return "open"
 
 
 def p_of_teachings(samples: Mapping[str, Sequence[float]], rounds: int, sign: int) -> dict[str, float]:

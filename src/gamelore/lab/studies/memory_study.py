@@ -24,7 +24,7 @@ tests of knobs (`no-knobs`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -65,6 +65,8 @@ MOST_PLIES = 500  # of a match; a longer one counts as a draw
 _SLICE = 0.05  # seconds
 UNFINISHED = "unfinished-"
 """First letters of the folders of teachings that are being made."""
+PARTS = ("state", "openings", "knob")
+"""What `used_by` tells about the parts of a lesson."""
 ABOUT_GAME: tuple[Arm, ...] = ("known", "no-openings", "no-knobs")
 """Arms whose first side has the lesson about the game."""
 _DRAW = 50.0
@@ -237,6 +239,11 @@ def used_by(match: Prepared) -> dict[str, Any]:
     return {"state": None, "knob": None, "openings": False}
 
 
+def has_used(used: Mapping[str, Any], part: str) -> bool:
+    """Return whether a match was played with one of PARTS; see `used_by`. A state may be 0."""
+    return used[part] is not None and used[part] is not False
+
+
 class ContestSide:
     """A side of a contest.
 
@@ -340,7 +347,7 @@ def _studied(name: str, job: MemoryJob) -> Path:
     return path if path.exists() else studied(load(name), run, seconds, job.folder)
 
 
-def _copy(path: Path, lessons: Lessons, arm: Arm = "known") -> None:
+def _copy(path: Path, lessons: Lessons, arm: Arm) -> None:
     """Copy what a store has about its game, if there is anything, without the part that an arm leaves out."""
     with KnowledgeStore(path, writable=False) as knowledge:
         stored = Lessons(knowledge)

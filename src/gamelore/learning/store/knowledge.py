@@ -152,6 +152,15 @@ _DELETED = (
 )
 
 
+def check_folder(file: Path, option: str = "") -> None:
+    """Raise KnowledgeError if a file is in no folder. `option` tells how another file is named."""
+    if not os.path.exists(file.parent):
+        raise KnowledgeError(
+            f"{file}: expected a file in an existing folder, got none of the name {file.parent}; make the folder, or "
+            f"name another file{option}"
+        )
+
+
 class KnowledgeStore(StoreFile):
     """An open store, for one thread at a time. Several processes may have the same file open.
 
@@ -163,11 +172,8 @@ class KnowledgeStore(StoreFile):
 
     def __init__(self, path: str | Path | None = None, *, create: bool = True, writable: bool = True) -> None:
         file = Path(path) if path is not None else default_path()
-        if create and writable and not os.path.exists(file.parent) and file.parent != default_path().parent:
-            raise KnowledgeError(
-                f"{file}: expected a file in an existing folder, got none of the name {file.parent}; make the folder, "
-                "or name another file (--knowledge)"
-            )
+        if create and writable and file.parent != default_path().parent:
+            check_folder(file, " (--knowledge)")
         super().__init__(file, create=create, writable=writable)
         self._numbers = FactNumbers()
 
