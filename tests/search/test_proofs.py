@@ -1,6 +1,6 @@
 """Proved bounds, held against the solver, and against values computed by hand."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from gamelore.search import thinking
 from gamelore.search import tree as tree_module
 from gamelore.search.growth import EngineGrower, Grown, as_assumed
 from gamelore.search.native_growth import grower
+from gamelore.search.proofs import NO_WINNER
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
 from gamelore.search.tree import (
@@ -152,6 +153,34 @@ def test_a_sole_winner_leaves_nothing_to_the_others() -> None:
     assert tree.arrays.low[passed].tolist() == tree.arrays.high[passed].tolist() == [0, 100, 0]
     assert tree.arrays.low[0].tolist() == tree.arrays.high[0].tolist() == [20, 10, 80]
     assert tree.num_nodes < 20
+
+
+SPOILS = """
+    (role a) (role b) (role c) (init (step 0)) (legal b noop) (legal c noop)
+    (<= (legal a give) (true (step 0))) (<= (legal a spoil) (true (step 0))) (<= (legal a noop) (not (true (step 0))))
+    (<= (next given) (does a give)) (<= (next given) (true given))
+    (<= (next (step 1)) (true (step 0))) (<= (next (step 2)) (true (step 1))) (<= terminal (true (step 2)))
+    (goal a 0) (goal c 0) (<= (goal b 100) (true given)) (<= (goal b 0) (not (true given)))
+    """
+"""a gets nothing; with one of two moves b wins, with the other one nobody does."""
+
+
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+@pytest.mark.parametrize("roles", [2, 3])
+def test_an_end_without_winner_is_worth_something_to_three_roles(
+    engine: Literal["native", "reasoner"], roles: int
+) -> None:
+    """The values of walks of which each ends with a playout: none is proved when the first batch of two begins."""
+    rules = (
+        SPOILS if roles == 3 else SPOILS.replace("(role c)", "").replace("(legal c noop)", "").replace("(goal c 0)", "")
+    )
+    game = load(rules, engine=engine)
+    search = Search(game, GrowthSettings(least=2, leaves=2, scout=False))
+    search.begin(game.initial, stream(1))
+    search.run(2)
+    moves = {game.start().legal["a"][move.index]: move for move in search.moves(0)}
+    assert moves["spoil"].mean == (NO_WINNER if roles == 3 else 0)
+    assert moves["give"].mean == 0
 
 
 def test_several_winners_are_no_sole_winner() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log, nan, sqrt
+from math import inf, log, nan, sqrt
 
 import numpy as np
 
@@ -99,9 +99,10 @@ def _sum(reports: Sequence[MoveReport]) -> MoveReport:
 def best_of(moves: list[MoveReport], noise: np.uint64, width: float | None = None) -> int:
     """Return the index of the best of the moves of a role; see `rank` for `width`.
 
-    If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets nothing, the
-    move that takes longest. Otherwise it is the move with the highest rank among those that are not closed, and whose
-    value, or proved bound, reaches what another move gets for sure. Among equal moves, `noise` decides.
+    If the value of the best move is proved, this is the move that reaches it fastest, or, if the role gets half of the
+    highest goal or less, the move that takes longest, in which the others may err. Otherwise it is the move with the
+    highest rank among those that are not closed, and whose value, or proved bound, reaches what another move gets for
+    sure. Among equal moves, `noise` decides.
     """
     assured = max(move.low for move in moves)
     drawn = extend(noise, np.arange(len(moves)))
@@ -109,9 +110,8 @@ def best_of(moves: list[MoveReport], noise: np.uint64, width: float | None = Non
         return max(moves, key=lambda move: (move.low == assured, *_pace(move, assured), drawn[move.index])).index
     rivals = [move for move in moves if not move.is_closed and (move.low == assured or not move.value <= assured)]
     walks = sum(move.visits for move in moves)
-    return max(
-        rivals or moves, key=lambda move: (not move.is_closed, rank(move, walks, width), drawn[move.index])
-    ).index
+    best = max(rivals or moves, key=lambda move: (not move.is_closed, rank(move, walks, width), drawn[move.index]))
+    return best.index
 
 
 def rank(move: MoveReport, walks: int, width: float | None) -> float:
@@ -119,26 +119,25 @@ def rank(move: MoveReport, walks: int, width: float | None) -> float:
 
     This is a lower bound of its value: value - width * sqrt(ln walks / visits), or what is proved. Without a width, it
     is the number of visits. A move that had the best value for a long time, before the search saw an answer to it,
-    still has the most visits when its value is worse than that of another move.
+    still has the most visits when its value is worse than that of another move. The lower bounds of bad moves are below
+    0, which says something about the order of the moves, unlike the proved bound 0 that every move has.
     """
     if width is None:
         return float(move.visits)
-    if move.visits == 0:
-        return float(move.low)
-    return max(float(move.low), move.value - HIGHEST_GOAL * width * sqrt(log(walks) / move.visits))
+    bound = move.value - HIGHEST_GOAL * width * sqrt(log(walks) / move.visits) if move.visits else -inf
+    return max(float(move.low), bound) if move.low else bound
 
 
 def strategy_of(moves: Sequence[MoveReport], mixing: float) -> list[float]:
     """Return the mixed strategy of a role in a position where several roles choose: a probability for each move.
 
-    This is the mean strategy of the walks without the share `mixing` of uniformly random moves. Closed moves are left
-    out, and rare ones, whose share is mostly due to the beginning of the search (thresholding; Ganzfried, Sandholm &
-    Waugh 2012).
+    This is the mean strategy of the walks without the share `mixing` of uniformly random moves. Rare moves are left
+    out, whose share is mostly due to the beginning of the search (thresholding; Ganzfried, Sandholm & Waugh 2012).
     """
     uniform_weight = mixing * sum(move.weight for move in moves) / len(moves)
-    shares = np.array([0.0 if move.is_closed else max(0.0, move.weight - uniform_weight) for move in moves])
+    shares = np.array([max(0.0, move.weight - uniform_weight) for move in moves])
     if not shares.any():
-        shares = np.array([float(not move.is_closed) for move in moves])
+        shares = np.ones(len(moves))
     shares[shares < _RARE * shares.max()] = 0.0
     return list((shares / shares.sum()).tolist())
 
@@ -186,7 +185,7 @@ def _drawn(strategy: Sequence[float], noise: np.uint64) -> int:
 
 
 def _pace(move: MoveReport, assured: int) -> tuple[int, int]:
-    """Return how fast a proved move reaches its end, the better the higher; slow is better if the role gets nothing."""
-    if assured == 0:
+    """Return how fast a proved move reaches its end, the better the higher; slow is better for half a win or less."""
+    if 2 * assured <= HIGHEST_GOAL:
         return (move.plies or 0, move.visits)
     return (-move.plies if move.plies is not None else -_MANY_PLIES, move.visits)

@@ -15,11 +15,17 @@ win and loss only, this is the MCTS-Solver of Winands, Bjornsson & Saito 2008):
 A move without a child has the bounds 0 and the highest goal. Positions where several roles choose at the same time get
 no bounds from their children. The state contains everything that the rules can depend on, also a step counter, so a
 proof never depends on the way to a position, and all parents of a transposition may use it.
+
+Bounds are about goals. Walks add up *values*, which are goals from 0 to 1, with one exception for three and more roles:
+an end at which nobody gets anything is worth a little to each of them (NO_WINNER). So a role that hardly has a chance
+keeps the others from winning, which gives it time. (Sancho, the champion of 2014, gives each role a bonus for every
+role that is not ahead of it.) A role that gets nothing for sure has one open move, whoever wins after it: a search that
+trusts others to keep each other from winning loses.
 """
 
 from __future__ import annotations
 
-from ..players.kernel import U8, fence, inlined, kernel_without_refcounts
+from ..players.kernel import U8, I16x2, fence, inlined, kernel_without_refcounts
 from .tree import (
     COUNT,
     EDGE,
@@ -36,13 +42,32 @@ from .tree import (
 )
 from .value import back_up_guess
 
+NO_WINNER = 5  # of 100
 _MOST_PLIES = 65_535
+
+
+@inlined
+def nobody_wins(goals: I16x2, row: int) -> bool:
+    """Return whether nobody gets anything in a row of goals for three or more roles; False for fewer."""
+    highest = 0
+    for role in range(goals.shape[1]):
+        highest = max(highest, goals[row, role])
+    return highest == 0 and goals.shape[1] > 2
+
+
+@inlined
+def proved_value(tree: TreeArrays, node: int, role: int) -> float:
+    """Return the value of a proved node for a role, from 0 to 1."""
+    goal, total = int(tree.low[node, role]), 0
+    for other in range(tree.low.shape[1] if goal == 0 else 0):
+        total += int(tree.low[node, other])
+    return (goal if goal or total or tree.low.shape[1] < 3 else NO_WINNER) / HIGHEST_GOAL
 
 
 @inlined
 def assess_edge(tree: TreeArrays, node: int, edge: int, parent: int) -> None:
     """Let all visits of a move that leads to a proved node count with the proved value, which is also its guess."""
-    value = tree.low[node, tree.nodes[parent, MOVER]] / HIGHEST_GOAL
+    value = proved_value(tree, node, int(tree.nodes[parent, MOVER]))
     tree.sums[edge] = tree.visits[edge] * value
     tree.guesses[edge] = value
 
@@ -127,16 +152,16 @@ def _is_proved(tree: TreeArrays, node: int) -> bool:
 
 @inlined
 def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> None:
-    """Mark a node as proved, with the number of plies to the end: the most if the mover gets nothing, else the fewest.
+    """Mark a node as proved, with the number of plies to the end: the most if the mover gets half a win or less.
 
-    The visits of the move that leads to the node now count with the proved value.
+    Otherwise it is the fewest. The visits of the move that leads to the node now count with the proved value.
     """
     value, plies = tree.low[node, mover], -1
     for move in range(first, first + count):
         child = int(tree.child[move])
         if child >= 0 and tree.nodes[child, STAGE] == PROVED and tree.low[child, mover] == value:
             own = int(tree.plies[child])
-            if plies < 0 or (own > plies if value == 0 else own < plies):
+            if plies < 0 or (own > plies if 2 * value <= HIGHEST_GOAL else own < plies):
                 plies = own
     tree.plies[node] = min(max(plies, 0) + 1, _MOST_PLIES)  # the child may have been dropped, see `compact`
     fence()

@@ -35,8 +35,9 @@ import numpy as np
 
 from ..players.kernel import I32, F64x2, inlined
 from ..players.random_streams import mix
+from .proofs import proved_value
 from .settings import GrowthSettings
-from .tree import CHILD, FIRST, HIGHEST_GOAL, PROVED, STAGE, VISITS, TreeArrays, sibling_with
+from .tree import CHILD, FIRST, PROVED, STAGE, VISITS, TreeArrays, sibling_with
 
 UCT, REGRET, EXP3 = range(3)
 _METHODS = {"uct": UCT, "regret": REGRET, "exp3": EXP3}
@@ -57,33 +58,20 @@ def joint_rule(settings: GrowthSettings) -> JointRule:
 
 
 @inlined
-def _num_open(tree: TreeArrays, first: int, count: int) -> int:
-    """Return the number of moves that are not closed."""
-    num = 0
-    for move in range(first, first + count):
-        num += 1 - int(tree.closed[move])
-    return num
-
-
-@inlined
 def _weight(tree: TreeArrays, move: int, highest: float, rate: float, method: int) -> float:
     """Return the weight of a move, before it is divided by the sum of the weights."""
-    if tree.closed[move]:
-        return 0.0
     return float(np.exp(rate * (tree.guesses[move] - highest))) if method == EXP3 else float(tree.guesses[move])
 
 
 @inlined
-def _weights(tree: TreeArrays, first: int, count: int, rule: JointRule) -> tuple[int, float, float, float]:
-    """Return (number of open moves, highest gain, rate of Exp3, sum of the weights) of the moves of a role."""
-    num, highest, total = _num_open(tree, first, count), -np.inf, 0.0
-    rate = rule.mixing / num
+def _weights(tree: TreeArrays, first: int, count: int, rule: JointRule) -> tuple[float, float, float]:
+    """Return (highest gain, rate of Exp3, sum of the weights) of the moves of a role."""
+    highest, total, rate = -np.inf, 0.0, rule.mixing / count
     for move in range(first, first + count):
-        if not tree.closed[move]:
-            highest = max(highest, float(tree.guesses[move]))
+        highest = max(highest, float(tree.guesses[move]))
     for move in range(first, first + count):
         total += _weight(tree, move, highest, rate, rule.method)
-    return num, highest, rate, total
+    return highest, rate, total
 
 
 @inlined
@@ -91,16 +79,16 @@ def draw_move(tree: TreeArrays, first: int, count: int, rule: JointRule, noise: 
     """Draw one of the moves of a role; return (move, 1 if it was drawn uniformly). For use inside kernels."""
     if count == 1:
         return first, 0
-    num, highest, rate, total = _weights(tree, first, count, rule)
+    highest, rate, total = _weights(tree, first, count, rule)
     left = float(noise >> np.uint64(11)) * _UNIT
     is_uniform = int(left < rule.mixing)
     left = left / rule.mixing if is_uniform else (left - rule.mixing) / (1.0 - rule.mixing)
     last = first
     for move in range(first, first + count):
-        share = 1.0 / num
+        share = 1.0 / count
         if not is_uniform and total > 0.0:
             share = _weight(tree, move, highest, rate, rule.method) / total
-        if tree.closed[move] or share == 0.0:
+        if share == 0.0:
             continue
         last = move
         if left < share:
@@ -173,7 +161,7 @@ def _estimate(tree: TreeArrays, move: int, role: int, width: float) -> float:
     """
     child = int(tree.child[move])
     if child >= 0 and tree.nodes[child, STAGE] == PROVED:
-        return float(tree.low[child, role] / HIGHEST_GOAL)
+        return float(proved_value(tree, child, role))
     if child >= 0 and tree.cells[child, tree.counts.shape[1]] > 0:
         bonus = width / np.sqrt(tree.cells[child, tree.counts.shape[1]])
         return min(1.0, float(tree.cells[child, role] + bonus))
@@ -188,7 +176,7 @@ def _add_regrets(tree: TreeArrays, first: int, count: int, role: int, width: flo
     mean, weights, plain, num = 0.0, 0.0, 0.0, 0
     for move in range(first, first + count):
         value = _estimate(tree, move, role, width)
-        if value >= 0.0 and not tree.closed[move]:
+        if value >= 0.0:
             mean += tree.guesses[move] * value
             weights += tree.guesses[move]
             plain += value
@@ -212,9 +200,9 @@ def note_chances(tree: TreeArrays, node: int, child: int, rule: JointRule) -> No
     first = int(tree.nodes[node, FIRST])
     for role in range(tree.counts.shape[1]):
         count = int(tree.counts[node, role])
-        num, highest, rate, total = _weights(tree, first, count, rule)
+        highest, rate, total = _weights(tree, first, count, rule)
         own = _weight(tree, first + int(tree.joint[child, role]), highest, rate, rule.method)
-        tree.cells[child, role] = (1.0 - rule.mixing) * own / total + rule.mixing / num
+        tree.cells[child, role] = (1.0 - rule.mixing) * own / total + rule.mixing / count
         first += count
 
 

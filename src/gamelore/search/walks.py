@@ -19,9 +19,10 @@ Teytaud 2010). The other children only give their moves a prior, see value.py.
 
 Nodes without a mover are left out: there a move of one role does not lead to a position.
 
-Several threads can walk in one tree. A thread changes it only while it has the lock, with two exceptions: visits on the
-way down are added atomically, and the moves of a node that is LISTING belong to the batch that lists them. A node can
-be reached only when its state is known, and its moves only when all of them are listed. Values and visits that a walk
+Several threads can walk in one tree. A thread changes it only while it has the lock, with three exceptions: visits on
+the way down are added atomically, the moves of a node that is LISTING belong to the batch that lists them, and a walk
+that swerves from a proved node writes the value of the move to it, as every walk that swerves there does. A node can be
+reached only when its state is known, and its moves only when all of them are listed. Values and visits that a walk
 reads may be a moment old (compare the lock-free search of Enzenberger & Mueller 2009).
 """
 
@@ -48,7 +49,7 @@ from ..players.kernel import (
     prefetch_to_change,
 )
 from ..players.random_streams import mix
-from .proofs import assess_edge, tighten, tighten_parents
+from .proofs import NO_WINNER, assess_edge, nobody_wins, proved_value, tighten, tighten_parents
 from .simultaneous import EXP3, UCT, JointRule, joint_move, learn, note_chances
 from .tree import (
     COUNT,
@@ -421,16 +422,18 @@ def open_ends(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, sta
 
 @inlined
 def _value(tree: TreeArrays, batch: WalkBatch, walks: int, playouts: int, goals: I16x2) -> None:
-    """Write the value of each walk: the proved value of its end, or the mean goal of its playouts, from 0 to 1."""
+    """Write the value of each walk: the proved value of its end, or the mean value of its playouts, from 0 to 1."""
     roles = goals.shape[1]
     for walk in range(walks):
         end = int(batch.ends[walk])
         for role in range(roles):
-            batch.values[walk, role] = tree.low[end, role] / HIGHEST_GOAL
+            batch.values[walk, role] = proved_value(tree, end, role)
     for i in range(goals.shape[0] // playouts):
-        walk = int(batch.order[i])
+        walk, without_winner = int(batch.order[i]), 0
+        for k in range(i * playouts, (i + 1) * playouts):
+            without_winner += NO_WINNER * nobody_wins(goals, k)
         for role in range(roles):
-            total = 0
+            total = without_winner
             for k in range(i * playouts, (i + 1) * playouts):
                 total += max(goals[k, role], 0)
             batch.values[walk, role] = total / (HIGHEST_GOAL * playouts)
@@ -472,7 +475,7 @@ def _add(
         proved = int(batch.steps[step, 3])
         if proved >= 0:
             for role in range(batch.values.shape[1]):
-                batch.values[walk, role] = tree.low[tree.child[proved], role] / HIGHEST_GOAL
+                batch.values[walk, role] = proved_value(tree, int(tree.child[proved]), role)
         node, step = parent, int(batch.steps[step, 2])
 
 
