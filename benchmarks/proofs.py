@@ -141,7 +141,7 @@ def _grow(stem: Stem, walks: int) -> None:
         walks -= grown.walks
         stalled = 0 if grown.walks else stalled + 1
         if not grown.as_assumed:
-            stem.forget_bounds()
+            stem.tree.drop_assumption()
 
 
 def _advance(stem: Stem, key: np.uint64) -> bool:

@@ -24,6 +24,11 @@ from gamelore.game.game import Game
 from gamelore.lab.experiment import SettingGrid
 from gamelore.lab.results import Outcome, ResultStore, Setting, Trial
 from gamelore.lab.studies.memory_study import MemoryJob, MemorySetting
+from gamelore.players.random_streams import stream
+from gamelore.search.settings import GrowthSettings
+from gamelore.search.thinking import Stem
+from gamelore.search.tree import UNRELATED
+from gamelore.search.value import no_prior
 from gamelore.solver.solution import solve
 from gamelore.workers.processes import Report
 
@@ -445,6 +450,15 @@ def test_proofs(tmp_path: Path) -> None:
     command = [sys.executable, BENCHMARKS / "proofs.py", "--positions", "20", "--games", "tictactoe,capturego3"]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     assert "20 positions of 2 games, 0 contradictions" in done.stdout
+
+
+def test_trees_for_proofs_go_on_where_goals_are_not_as_assumed(script_of: Scripts) -> None:
+    """Two roles of connect3 get 100 together, not 90."""
+    stem, game = Stem(gamelore.load("connect3"), GrowthSettings(), memory=16), gamelore.load("connect3")
+    stem.begin(game.initial, stream(1), no_prior(game), 90)
+    script_of("proofs.py")["_grow"](stem, 500)
+    assert stem.tree.assumption == UNRELATED
+    assert stem.visits > 400, "without the walks of the first batch"
 
 
 TACTICS: list[dict[str, Any]] = json.loads((BENCHMARKS / "tactics.json").read_text(encoding="ascii"))

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from itertools import count
-from math import nan
+from math import inf, nan
 from time import monotonic
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -259,13 +260,20 @@ def test_lanes_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_move_is_chosen_by_the_lower_bound_of_its_value() -> None:
-    """With 182 walks, width 0.5: 50 - 50 * sqrt(ln 182 / 100) = 38.6, 60 - 12.8 = 47.2 and 70 - 80.7 < 0."""
+    """With 182 walks, width 0.5: 50 - 50 * sqrt(ln 182 / 100) = 38.6, 60 - 12.8 = 47.2 and 70 - 80.7 = -10.7."""
 
     visits_and_values = ((100, 50.0), (80, 60.0), (2, 70.0), (0, nan))
     moves = [replace(report(i, n, 0, 100), value=value) for i, (n, value) in enumerate(visits_and_values)]
     moves.append(replace(moves[1], low=48, index=4))
-    assert [rank(move, 182, 0.5) for move in moves] == pytest.approx([38.6, 47.2, 0.0, 0.0, 48.0], abs=0.05)
+    assert [rank(move, 182, 0.5) for move in moves] == pytest.approx([38.6, 47.2, -10.7, -inf, 48.0], abs=0.05)
     assert [best_of(moves[:4], stream(1), width) for width in (None, 0.5)] == [0, 1]
+
+
+def test_the_best_of_bad_moves_is_made_though_all_lower_bounds_are_below_zero() -> None:
+    """With 1,000 walks, width 0.5: 3 - 50 * sqrt(ln 1000 / 900) = -1.4, 2 - 16.7 and 0.5 - 22.2; one was not tried."""
+    visits_and_values = ((900, 3.0), (62, 2.0), (35, 0.5), (0, nan))
+    moves = [replace(report(i, n, 0, 100), value=value) for i, (n, value) in enumerate(visits_and_values)]
+    assert {best_of(moves, stream(seed), 0.5) for seed in range(20)} == {0}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -298,6 +306,47 @@ def test_a_move_that_is_worse_than_a_proved_draw_is_not_made() -> None:
     noise = np.uint64(1)
     assert best_of([draw, worse], noise) == 0
     assert best_of([draw, worse, better], noise) == 2
+
+
+def test_of_proved_moves_a_win_is_played_fast_and_all_else_slowly() -> None:
+    for goal, best in ((100, 0), (75, 0), (50, 1), (25, 1), (0, 1)):
+        moves = [replace(report(i, 10, goal, goal), plies=plies) for i, plies in enumerate((3, 7))]
+        assert best_of(moves, stream(1)) == best
+
+
+def test_a_tree_does_not_count_more_walks_than_fit_into_its_numbers() -> None:
+    search = Search(load("connectfour"))
+    search.begin(search.game.initial, np.uint64(1))
+    search.run(100)
+    search._stems[0].tree.arrays.nodes[0, tree.VISITS] = thinking._MOST_VISITS - 20
+    assert search.run(100) == 20
+    assert search.run(100) == search.ponder(soon()) == 0
+
+
+def test_a_match_keeps_its_tree_whatever_teaching_finds_out() -> None:
+    """Another match side by side has a startclock, in which the teacher of both decides for informed playouts."""
+    thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connectfour")))
+    assert isinstance(thinker, Gamelore)
+    thinker.prepare(state.graph.game, 0)
+    thinker.begin(0, state.started(0))
+    lane = thinker._lanes[0]
+    thinker._search_of(lane)
+    lane.prepared = SimpleNamespace(growth=GrowthSettings(informed=0.5), value=None, assumption=100, openings=None)
+    choice = int(thinker.choose(turn_of(state, 0))[0])
+    search = lane.search
+    assert search.settings.informed == 0.5, "found out before the first move"
+    lane.prepared.growth = GrowthSettings()
+    state.play([choice, 0])
+    state.play([0, 3])
+    thinker.choose(turn_of(state, 0))
+    assert lane.search is search
+
+
+def test_without_a_clock_there_is_no_teacher() -> None:
+    thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connectfour")))
+    assert isinstance(thinker, Gamelore)
+    thinker.begin(0, state.started(0))
+    assert thinker._schooling is None
 
 
 def test_a_match_that_took_another_way_gets_a_new_tree() -> None:

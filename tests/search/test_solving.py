@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 from typing import NoReturn
@@ -90,6 +92,35 @@ def test_an_error_of_the_solver_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "stored", fails)
     with pytest.raises(ZeroDivisionError):
         Solving(load("tictactoe"), MEMORY).run()
+
+
+def test_an_error_after_the_end_of_a_slice_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, progress: Callable[[str, int, int], None], **__: object) -> NoReturn:
+        progress("states", 1, 2)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(module, "solve", fails)
+    monkeypatch.setattr(module, "stored", lambda game: None)
+    solving = Solving(load("tictactoe"), MEMORY)
+    solving.run(monotonic())
+    with pytest.raises(ZeroDivisionError):
+        solving.run()
+    solving.run()
+    assert solving.is_done
+
+
+def test_a_player_that_is_not_needed_any_more_gives_up() -> None:
+    thinker, state = player("gamelore"), MatchState(PositionGraph(load("connect3")))
+    assert isinstance(thinker, Gamelore)
+    thinker.prepare(state.graph.game, 0)
+    thinker._solving_of(state.graph.game).run(monotonic())
+    solving = thinker._solving
+    assert solving is not None
+    assert solving._thread is not None
+    del thinker
+    gc.collect()
+    solving._thread.join(60)
+    assert solving.is_done
 
 
 def test_a_stored_solution_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

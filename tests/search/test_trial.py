@@ -223,6 +223,7 @@ def test_teaching_begins_a_search_anew_if_goals_do_not_add_up() -> None:
     while not odd.totals:
         teacher._step()
     assert teacher._left == 8 * 64
+    assert (teacher._batch, teacher._begins_round) == (0, True), "as a teacher that begins with the state here"
     teacher.teach()
     assert set(odd.totals[1:]) == {UNRELATED}
     assert teacher.value is not None, "it teaches all the same"

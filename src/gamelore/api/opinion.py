@@ -99,7 +99,8 @@ class Opinion:
 
         self.position = position
         self._search = Search(position.game, teacher.growth if teacher else growth, threads=threads, shared=shared)
-        self._search.begin(position.state, stream(seed, THINK), teacher.value if teacher else None)
+        taught = (teacher.value, teacher.assumption) if teacher else (None, None)
+        self._search.begin(position.state, stream(seed, THINK), *taught)
         self._seconds = 0.0
 
     def go_on(self, simulations: int | None = None, seconds: float | None = None) -> Thought:

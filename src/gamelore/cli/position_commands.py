@@ -148,12 +148,13 @@ def think(
 ) -> None:
     """Show what the player gamelore thinks about a position: values and visits of all moves, proofs, the best line.
 
-    The value of a move is the mean goal of its simulations, 0 to 100. A value is proved if the search has seen every
-    reply that matters; `in N plies` is then the length of the match from here on. On the board, the values of the best
-    moves stand in the empty places that they fill, a proved value after `=`. Where several roles choose at the same
-    time by --joint regret or exp3, moves are drawn from mixed strategies: the share of a move is its probability. The
-    line consists of the best moves, as gamelore would play them, or of the most visited ones; the board after them is
-    drawn below.
+    The value of a move is the mean goal of its simulations, 0 to 100; with --teaching, a learned value counts as some
+    simulations more, and the choice also depends on its values further down the tree. A value is proved if the search
+    has seen every reply that matters; `in N plies` is then the length of the match from here on. On the board, the
+    values of the best moves stand in the empty places that they fill, a proved value after `=`. Where several roles
+    choose at the same time by --joint regret or exp3, moves are drawn from mixed strategies: the share of a move is its
+    probability. The line consists of the best moves, as gamelore would play them, or of the most visited ones; the
+    board after them is drawn below.
     """
     from ..api.opinion import think as search
 

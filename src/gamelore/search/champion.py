@@ -15,6 +15,7 @@ What is taught in the startclock can be remembered: then a `Schooling` of memory
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import monotonic
@@ -132,10 +133,11 @@ class Gamelore(Player):
 
     def __init__(self, settings: ChampionSettings | None = None, school: School | None = None) -> None:
         self.settings = settings or ChampionSettings()
-        self._school = school or self._new_teacher
+        self._school, self._remembers = school or self._new_teacher, school is not None
         self._lanes: dict[int, _Lane] = {}
         self._schooling: Schooling | None = None  # of the last game
         self._solving: Solving | None = None
+        self._end_solving: weakref.finalize[[], Gamelore] | None = None
         self._sum: tuple[Game, ImpartialSum | None] | None = None  # of the last game
         self._has_clock = False
         self._is_solvers_turn = False  # to use the next slice
@@ -188,9 +190,9 @@ class Gamelore(Player):
 
     def _rehearse(self, lane: _Lane) -> None:
         """Let a new search walk: the first call loads code, so only the second one tells how long a batch takes."""
-        if lane.search is not None:
-            return
         search = self._search_of(lane)
+        if search.num_walks:
+            return
         search.begin(lane.game.initial, np.uint64(0))
         for _ in range(2 if lane.game.engine != "reasoner" else 0):  # which has no code
             search.run(_REHEARSED)
@@ -239,11 +241,9 @@ class Gamelore(Player):
         elif deadline is not None:
             walks += max(deadline - monotonic(), 0.0) * (search.rate or _FAST)
         action = openings.choice(state, turn.role, int(walks))
-        return (
-            None
-            if action is None
-            else int(np.flatnonzero(turn.graph.legal(int(turn.rows[index]), turn.role) == action)[0])
-        )
+        if action is None:
+            return None
+        return int(np.flatnonzero(turn.graph.legal(int(turn.rows[index]), turn.role) == action)[0])
 
     def _winning(self, turn: Turn, index: int) -> list[int]:
         """Return the moves that win by the theory of nimbers, if it applies to the game."""
@@ -365,9 +365,10 @@ class Gamelore(Player):
     def _solving_of(self, game: Game) -> Solving:
         """Return what solves a game, and give up the solution of any other game."""
         if self._solving is None or self._solving.game is not game:
-            if self._solving is not None:
-                self._solving.close()
+            if self._end_solving is not None:
+                self._end_solving()
             self._solving = Solving(game, int(_OF_SOLVER * self._limit * MIB))
+            self._end_solving = weakref.finalize(self, self._solving.close)  # whose thread waits for the next slice
         return self._solving
 
     def _solution_of(self, game: Game) -> Solution | None:
@@ -390,15 +391,18 @@ class Gamelore(Player):
             prepared = self._schooling_of(game).begin(startclock)
             prepared.teach(None if startclock is None else monotonic() + OF_THE_CLOCK * startclock)
             return prepared
-        return self._schooling_of(game).begin(startclock) if self._may_learn(game) else None
+        if self._may_learn(game) and (self._has_clock or self._remembers):
+            return self._schooling_of(game).begin(startclock)
+        return None
 
     def _search_of(self, lane: _Lane) -> Search:
         """Return the search of a lane, a new one if its settings have changed. The reasoner gains nothing from threads.
 
-        Teaching may have found out something about the settings.
+        Before the first move, teaching may find out something about the settings. After it, the teaching of another
+        match must not cost this one its tree.
         """
         growth = lane.prepared.growth if lane.prepared is not None else self.settings.growth
-        if lane.search is None or lane.search.settings != growth:
+        if lane.search is None or (lane.chosen is None and lane.search.settings != growth):
             is_timed = not self.settings.simulations and (self.settings.seconds is not None or self._has_clock)
             cores = min(num_cores(), _MOST_THREADS) if is_timed and lane.game.engine != "reasoner" else 1
             memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _OF_PUZZLE)

@@ -197,6 +197,18 @@ def as_assumed(goals: I16x2, steps: I32, max_plies: int, assumption: int) -> boo
     return True
 
 
+def walks_left(tree: Tree, grown: Grown, left: int, whole: int) -> int:
+    """Return how many of the `left` walks below the roots of a tree are left after a batch.
+
+    After a batch without a walk none are: all positions are proved, or the tree is full. Where goals were not as
+    assumed, the trees begin anew, with all walks of the round.
+    """
+    if not grown.as_assumed:
+        tree.drop_assumption()
+        return whole
+    return left - grown.walks if grown.walks else 0
+
+
 class EngineGrower:
     """Growth with the methods of a game, one call for each step of a batch."""
 
@@ -210,31 +222,31 @@ class EngineGrower:
         self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None = None
     ) -> Grown:
         """See `Grower.grow`."""
-        done, fits, settings = 0, True, self._settings
+        done, holds, settings = 0, True, self._settings
         now = monotonic()
         end = inf if seconds is None else now + seconds
         for number in range(*batches):
             limits = self.least, settings.share, settings.leaves
             size = reserve(tree.arrays, tree.most_actions, walks - done, *limits)
-            batch_fits = self._grow_batch(tree, size, mix(key, np.uint64(number)), end) if size else None
-            if batch_fits is None:
-                return Grown(done, number - batches[0], fits)
-            fits &= batch_fits
+            batch_holds = self._grow_batch(tree, size, mix(key, np.uint64(number)), end) if size else None
+            if batch_holds is None:
+                return Grown(done, number - batches[0], holds)
+            holds &= batch_holds
             done += size
             before, now = now, monotonic()
             # where goals do not add up, stop at once, so that the result does not depend on the batches of a call
-            if not fits or 2 * now - before > end:
-                return Grown(done, number - batches[0] + 1, fits)
-        return Grown(done, batches[1] - batches[0], fits)
+            if not holds or 2 * now - before > end:
+                return Grown(done, number - batches[0] + 1, holds)
+        return Grown(done, batches[1] - batches[0], holds)
 
     def _grow_batch(self, tree: Tree, size: int, key: np.uint64, end: float) -> bool | None:
         """Grow the tree by one batch; return `as_assumed` of its playouts, None if it was withdrawn."""
         game, arrays, batch, settings = self._game, tree.arrays, self._batch, self._settings
-        fits = True
+        holds = True
         states, joint = np.empty((LANES, game.num_words), np.uint64), np.empty((LANES, game.num_roles), np.int32)
         if settings.scout and is_fresh(arrays, batch):
             num_roots = int(arrays.size[NUM_ROOTS])
-            fits &= self._scout(tree, num_roots, states, joint)
+            holds &= self._scout(tree, num_roots, states, joint)
             self._end_listing(tree, num_roots)
         choosing = upper_bound(settings, self.prior, tree.assumption), self._rule, key, False
         begin(arrays, batch, size)
@@ -245,7 +257,7 @@ class EngineGrower:
             tree.check_room(len(legal.actions))
             list_moves(arrays, batch, count, legal.offsets, legal.actions)
             if settings.scout:
-                fits &= self._scout(tree, count, states, joint)
+                holds &= self._scout(tree, count, states, joint)
             self._end_listing(tree, count)
             descend(arrays, batch, size, *choosing)
         new = childless(arrays, batch, size, states, joint)
@@ -260,7 +272,7 @@ class EngineGrower:
             withdraw(arrays, batch, size, self._rule)
             return None
         back_up(arrays, batch, size, playouts, self.prior, self._rule, *played, tree.tops, tree.assumption)
-        return fits and as_assumed(*played, settings.max_plies, tree.assumption)
+        return holds and as_assumed(*played, settings.max_plies, tree.assumption)
 
     def _end_listing(self, tree: Tree, count: int) -> None:
         """Let walks go on from the first `count` nodes in the batch, whose moves are listed now."""
@@ -278,7 +290,7 @@ class EngineGrower:
 
     def _scout(self, tree: Tree, count: int, states: NDArray[np.uint64], joint: NDArray[np.int32]) -> bool:
         """Look at the children of the first `count` nodes in the batch; return `as_assumed` of the ends among them."""
-        game, arrays, rows, fits = self._game, tree.arrays, self._scouts, True
+        game, arrays, rows, holds = self._game, tree.arrays, self._scouts, True
         rows.cursor[:] = 0
         while size := next_children(arrays, self._batch, count, rows, states, joint):
             children = game.next(states[:size], joint[:size])
@@ -287,5 +299,5 @@ class EngineGrower:
             terminal, goals = game.evaluate(children)
             ended = np.flatnonzero(terminal)
             add_ends(arrays, rows, children, ended, goals[ended], tree.tops)
-            fits &= as_assumed(goals[ended], np.zeros(len(ended), np.int32), self._settings.max_plies, tree.assumption)
-        return fits
+            holds &= as_assumed(goals[ended], np.zeros(len(ended), np.int32), self._settings.max_plies, tree.assumption)
+        return holds

@@ -301,7 +301,7 @@ def _scout(
     is_shared: bool,
 ) -> bool:
     """Look at the children of the first `count` nodes in the batch; return `as_assumed` of the ends among them."""
-    fits = True
+    holds = True
     rows.cursor[:] = 0
     while True:
         size = next_children(tree, batch, count, rows, code.states, code.joint)
@@ -317,8 +317,8 @@ def _scout(
             add_ends(tree, rows, code.next_states, code.end_rows[:ends], code.goals[:ends], tops)
             _unlock(tree, is_shared)
         code.steps[:ends] = 0
-        fits = as_assumed(code.goals[:ends], code.steps[:ends], code.block[_MAX_STEPS], assumption) and fits
-    return fits
+        holds = as_assumed(code.goals[:ends], code.steps[:ends], code.block[_MAX_STEPS], assumption) and holds
+    return holds
 
 
 @kernel
@@ -367,9 +367,9 @@ def _grow(
 
     Walks, playouts and all machine code of the rules need no lock. A tree without walks has one thread only.
     """
-    done, fits, number, is_shared = 0, True, first_batch, batching.threads > 1
+    done, holds, number, is_shared = 0, True, first_batch, batching.threads > 1
     start = now = read_clock(code.clock)
-    while number < last_batch and fits:
+    while number < last_batch and holds:
         limits = batching.least, batching.share * batching.threads, batching.leaves
         _lock(tree, is_shared)
         size = reserve(tree, code.addresses[_MOST_MOVES], walks - done, *limits)
@@ -379,7 +379,7 @@ def _grow(
         batch_key = mix(key, np.uint64(number))
         if batching.scout and is_fresh(tree, batch):
             count = int(tree.size[NUM_ROOTS])
-            fits = _scout(tree, batch, rows, code, prior, count, tops, assumption, is_shared)
+            holds = _scout(tree, batch, rows, code, prior, count, tops, assumption, is_shared)
             add_priors(tree, batch, count, prior)
             end_listing(tree, batch, count, prior, tops, assumption)
         begin(tree, batch, size)
@@ -393,7 +393,7 @@ def _grow(
             list_moves(tree, batch, count, code.offsets, code.actions)
             _unlock(tree, is_shared)
             if batching.scout:
-                fits = _scout(tree, batch, rows, code, prior, count, tops, assumption, is_shared) and fits
+                holds = _scout(tree, batch, rows, code, prior, count, tops, assumption, is_shared) and holds
             add_priors(tree, batch, count, prior)
             _lock(tree, is_shared)
             end_listing(tree, batch, count, prior, tops, assumption)
@@ -417,13 +417,13 @@ def _grow(
         _lock(tree, is_shared)
         back_up(tree, batch, size, playouts, prior, rule, code.goals[:count], code.steps[:count], tops, assumption)
         _unlock(tree, is_shared)
-        fits = as_assumed(code.goals[:count], code.steps[:count], code.block[_MAX_STEPS], assumption) and fits
+        holds = as_assumed(code.goals[:count], code.steps[:count], code.block[_MAX_STEPS], assumption) and holds
         done += size
         number += 1
         before, now = now, read_clock(code.clock)
         if 2 * now - before - start > nanoseconds:
             break
-    return done, number - first_batch, fits
+    return done, number - first_batch, holds
 
 
 class SharedGrower:

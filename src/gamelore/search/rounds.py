@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from .choice import chosen
-from .growth import Grower
+from .growth import Grower, walks_left
 from .settings import GrowthSettings
 from .tree import HIGHEST_GOAL, Tree, first_assumption, room_in
 
@@ -188,10 +188,7 @@ class _Matches:
             self._batch += 1
             effort.walks += grown.walks
             effort.seconds += process_time() - begin
-            left -= grown.walks or left  # without a walk, all positions are proved, or the tree is full
-            if not grown.as_assumed:
-                self._tree.drop_assumption()
-                left = len(states) * side.walks
+            left = walks_left(self._tree, grown, left, len(states) * side.walks)
             yield
 
     def _action(self, root: int, role: int, side: Side) -> int:

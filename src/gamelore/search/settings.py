@@ -63,15 +63,8 @@ class GrowthSettings:
         for name in ("least", "leaves", "playouts"):
             if not 1 <= getattr(self, name) <= LANES:
                 raise _refusal(name, f"from 1 to {LANES}", getattr(self, name))
-        for name, lowest in (
-            ("share", 1),
-            ("max_plies", 1),
-            ("exploration", 0),
-            ("prior_visits", 0),
-            ("gain", 0),
-            ("caution", 0),
-            ("optimism", 0),
-        ):
+        for name in ("share", "max_plies", "exploration", "prior_visits", "gain", "caution", "optimism"):
+            lowest = int(name in ("share", "max_plies"))
             if not lowest <= getattr(self, name) < float("inf"):
                 raise _refusal(name, f"of at least {lowest}", getattr(self, name))
         for name in ("minimax", "narrowing", "informed"):

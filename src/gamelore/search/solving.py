@@ -74,13 +74,14 @@ class Solving:
         if self.is_done:
             return
         with self._changes:
-            self._until, self._rests = inf if deadline is None else deadline, False
+            self._until, self._rests = inf if deadline is None else deadline, self._failure is not None
             self._changes.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._solve, name="solver", daemon=True)
                 self._thread.start()
             self._changes.wait_for(lambda: self._rests, None if deadline is None else max(0.0, deadline - monotonic()))
         if self._failure is not None:
+            self.is_done = True
             raise self._failure
 
     def close(self) -> None:
@@ -97,11 +98,11 @@ class Solving:
             )
         except (GameloreError, MemoryError, _GivenUp):
             pass
-        except BaseException as error:  # `run` raises it
+        except BaseException as error:  # `run` raises it, the next call if this one is over
             self._failure = error
         finally:
             with self._changes:
-                self.is_done = self._rests = True
+                self.is_done, self._rests = self._failure is None, True
                 self._changes.notify_all()
 
     def _rest(self, stage: str, done: int, of: int) -> None:

@@ -58,6 +58,7 @@ from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, stream
 from .choice import choose, reports_of
+from .growth import walks_left
 from .native_growth import grower
 from .rounds import Openings, Rounds, Side
 from .settings import GrowthSettings, TeachingSettings
@@ -103,7 +104,7 @@ def _blas() -> ThreadpoolController:
 
 
 def _one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which products of matrices use one thread, so that results do not depend on the machine.
+    """Return a context in which products of matrices use one thread, so that the number of cores changes no result.
 
     These products are small. The threads of OpenBLAS wait for each other in a loop, which took half of the CPU time on
     an idle machine with two cores, and three quarters on a busy one.
@@ -290,7 +291,7 @@ class Teacher:
                 self._step()
 
     def _step(self) -> None:
-        """Do the next piece of work, which takes some milliseconds."""
+        """Do the next piece of work: some milliseconds; longer when a value is fitted to more than a thousand facts."""
         if self._trial is not None:
             self._trial.advance()
         elif self._left:
@@ -346,7 +347,7 @@ class Teacher:
 
     @property
     def growth(self) -> GrowthSettings:
-        """Parameters of the searches, with informed playouts if the trial says so."""
+        """Parameters of the searches, with informed playouts if the trial says so, also before it has decided."""
         is_won = self._trial is not None and self._trial.is_won
         return replace(self._growth, informed=SHARE) if is_won else self._growth
 
@@ -398,14 +399,13 @@ class Teacher:
             self._trial = _Trial(self.game, key, self._growth, self.settings, self.value, left)
 
     def _plant(self) -> None:
-        """Begin the searches of the present positions."""
+        """Begin the searches of the present positions, which have walked nowhere yet."""
         self._tree.plant(self._matches.states)
-        self._begin_round()
+        self._left, self._begins_round = self._walks_of_round, True
 
-    def _begin_round(self) -> None:
-        """Begin a round of moves, whose searches have walked nowhere yet."""
-        self._left = len(self._matches.states) * self.settings.walks
-        self._begins_round = True
+    @property
+    def _walks_of_round(self) -> int:
+        return len(self._matches.states) * self.settings.walks
 
     def _grow(self) -> None:
         """Grow the trees by one batch."""
@@ -413,11 +413,11 @@ class Teacher:
         grown = self._grower.grow(self._tree, self._left, self._stream, (self._batch, self._batch + 1))
         self._batch += 1
         self._lesson_walks += grown.walks
-        self._left -= grown.walks or self._left  # without a walk, all positions are proved, or the tree is full
+        self._left = walks_left(self._tree, grown, self._left, self._walks_of_round)
         if not grown.as_assumed:
-            self._tree.drop_assumption()
             self.assumption = UNRELATED
-            self._begin_round()
+            self._draw_from_here()
+            self._begins_round = True
 
     def _end_generation(self) -> None:
         """Fit the next value to the samples, and forget them."""
@@ -474,10 +474,8 @@ class Teacher:
 
     def _joint(self, lane: int) -> list[int]:
         """Return the actions of all roles in a match: the best moves, see `choose`, or random ones."""
-        is_random = (
-            self._matches.plies[lane] < self._matches.openings[lane] or self._rng.random() < self.settings.random
-        )
-        if not is_random:
+        has_opened = self._matches.plies[lane] >= self._matches.openings[lane]
+        if has_opened and self._rng.random() >= self.settings.random:
             return best_actions(self._tree, lane, self._growth, self._rng)
         spans = [self._tree.span(lane, role) for role in range(self.game.num_roles)]
         drawn = [first + int(self._rng.integers(1 << 62, dtype=np.uint64)) % count for first, count in spans]

@@ -32,6 +32,7 @@ T = TypeVar("T")
 _NO_LIMIT = 1 << 60  # walks, or batches
 _FORGETTING = 0.8  # factor of the estimated time of a batch if not even one fits into a search
 _DROP_SECONDS = 3e-7  # of a node when nodes are dropped, until it has been measured
+_MOST_VISITS = 1 << 30  # of a root, because trees count visits with 32 bits
 _MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `GrowthSettings.least`
 
 
@@ -88,7 +89,7 @@ class Stem:
 
         Making room in a tree of a GiB takes half a second or more, so this is done only if `room` seconds are enough.
         """
-        first = self._num_batches
+        first, walks = self._num_batches, min(walks, _MOST_VISITS - self.visits)
         try:
             grown = self.grower.grow(self.tree, walks, self._key, (first, first + batches), seconds)
         except BaseException:  # also Ctrl-C: the tree may be incomplete

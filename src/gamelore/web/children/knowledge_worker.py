@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ...api.game_lessons import AdviceTest, LessonSummary, lesson_of, summary_of
+from ...api.game_lessons import AdviceTest, LessonSummary, lesson_of, readable_summary_of, summary_of
 from ...errors import GameloreError, KnowledgeError, counted
 from ...game.game import Game, make
 from ...gdl.syntax import parse
@@ -228,7 +228,9 @@ class KnowledgeWorker:
                 size = opened.size
                 learners, damaged = _readable(opened)
                 lessons = Lessons(opened)
-                summaries = list(_summaries(lessons, damaged))
+                told = [readable_summary_of(lessons, row) for row in lessons.games()]
+                summaries = [summary for summary in told if not summary.damage]
+                damaged += [{"number": None, "error": summary.damage} for summary in told if summary.damage]
                 taught = learner_teachings(learners, partial(_rewards, opened))
                 teachings = [*taught, *lesson_teachings(lessons, summaries), *teachings]
         names = _names(learners, summaries, teachings)
@@ -547,15 +549,6 @@ def _opened(store: str) -> Iterator[KnowledgeStore]:
     """Open a store to read it, in one transaction."""
     with KnowledgeStore(store, create=False, writable=False) as opened, opened.reading():
         yield opened
-
-
-def _summaries(lessons: Lessons, damaged: list[dict[str, Any]]) -> Iterator[LessonSummary]:
-    """Yield the lessons of a store. Those that cannot be read are added to the damaged parts."""
-    for row in lessons.games():
-        try:
-            yield summary_of(lessons, row)
-        except KnowledgeError as error:
-            damaged.append({"number": None, "error": str(error)})
 
 
 def _names(
