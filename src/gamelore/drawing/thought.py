@@ -49,7 +49,8 @@ class MoveThought:
         move: the move.
         visits: number of simulations that made the move.
         mean: mean goal of these simulations for the role, 0 to 100, and of the virtual ones by which a learned value
-            counts, if there is one; None without simulations.
+            counts, if there is one; None without simulations. With three and more roles, an end at which nobody gets
+            anything counts 5.
         low: the goal to which the move leads at least, as far as that is proved.
         high: the goal to which it leads at most.
         plies: number of plies to the end of the match if the value is proved, else None.
