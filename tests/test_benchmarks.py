@@ -454,7 +454,8 @@ def test_proofs(tmp_path: Path) -> None:
 
 def test_trees_for_proofs_go_on_where_goals_are_not_as_assumed(script_of: Scripts) -> None:
     """Two roles of connect3 get 100 together, not 90."""
-    stem, game = Stem(gamelore.load("connect3"), GrowthSettings(), memory=16), gamelore.load("connect3")
+    game = gamelore.load("connect3")
+    stem = Stem(game, GrowthSettings(), memory=16)
     stem.begin(game.initial, stream(1), no_prior(game), 90)
     script_of("proofs.py")["_grow"](stem, 500)
     assert stem.tree.assumption == UNRELATED
