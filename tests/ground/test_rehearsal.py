@@ -112,6 +112,14 @@ def test_programs_without_long_joins_need_no_process(monkeypatch: pytest.MonkeyP
     assert ground_within(control(NUMBERS, grounding), grounding)
 
 
+def test_a_process_that_others_end_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clingo, "rehearse", None)
+    with within(Limits(rehearses=False)):  # and what is loaded inside has no other limits
+        for limits in (Limits(), Limits(rehearses=False).share(0.5)):
+            grounding = Grounding(limits, {RULE: 1e6})
+            assert ground_within(control(NUMBERS, grounding), grounding)
+
+
 def test_time_of_other_processes_belongs_to_the_thread_that_waited() -> None:
     with within(Limits(seconds=100)) as budget:
         spend(60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,12 +13,19 @@ from gamelore import GameloreError, GDLSyntaxError, load
 from gamelore.analysis.isomorphism import Renaming, scramble
 from gamelore.catalogue import player
 from gamelore.gdl.syntax import Rulesheet
+from gamelore.ground import clingo
+from gamelore.ground.rehearsal import rehearse
 from gamelore.net.belief import PlayerMatches
 from gamelore.net.follower import Follower
 from gamelore.players.random_streams import stream, uniform
 from gamelore.rulesheets import path, read
 
 TICTACTOE = path("tictactoe").read_text(encoding="utf-8")
+JOIN = " ".join(f"(true (edge ?{a} ?{b}))" for a, b in combinations("abcdefg", 2))
+CLIQUE = f"""
+(role x) {" ".join(f"(node {number})" for number in range(40))} (init (edge 0 1)) (goal x 0)
+(<= (legal x (link ?a ?b)) (node ?a) (node ?b)) (<= (next (edge ?a ?b)) (does x (link ?a ?b))) (<= terminal {JOIN})
+"""  # a long join for all that edges may be; there is only one edge at a time
 GAMES = ["tictactoe", "goofspiel", "tictactoe3p", "pegsolitaire", "breakthrough"]
 
 
@@ -100,6 +108,19 @@ def test_what_cannot_be_followed_is_said() -> None:
         following.start("m", "z", TICTACTOE)
     with pytest.raises(GameloreError, match="expected a running match, got m"):
         following.advance("m", None)
+
+
+def test_it_does_not_try_long_joins_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That took longer than the join, at each turn. The pool ends a follower that hangs."""
+    tried = []
+    monkeypatch.setattr(clingo, "rehearse", lambda *given: tried.append(given) or rehearse(*given))
+    load(CLIQUE, engine="reasoner")
+    assert tried
+    tried.clear()
+    following = follower()
+    following.start("m", "x", CLIQUE)
+    assert len(following.advance("m", ["(link 3 4)"])[0]) == 1600
+    assert not tried
 
 
 def test_it_is_small() -> None:

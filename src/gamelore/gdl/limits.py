@@ -44,11 +44,13 @@ class Limits:
     seconds   processor time of the thread that loads, with that of the processes for which it waits
     literals  number of literals in ground rules, about 100 bytes each
     memory    bytes by which the memory of the process may grow
+    rehearses  whether long joins are tried in another process; a waste in a process that others end when it is late
     """
 
     seconds: float = 120.0
     literals: int = 16_000_000
     memory: int = 4 * GIB
+    rehearses: bool = True
 
     def times(self, number: int) -> Limits:
         """Return the limits for this number of states, which share the time and the memory."""
@@ -140,6 +142,7 @@ class Budget:
         self.steps: _Steps = (
             outer.steps if outer and is_part else _Steps("reading the rules" if name == LOADING else "")
         )
+        self._rehearses: bool = limits.rehearses and (outer is None or outer._rehearses)
         self.is_cut = outer is not None and (outer._time.at < self._time.at or outer._memory.at < self._memory.at)
         if outer is not None:
             self._time = self._time.inside(outer._time, is_part)
@@ -174,7 +177,7 @@ class Budget:
     def left(self) -> Limits:
         """Return what is left of the time and of the memory."""
         seconds, memory = self._time.at - processor_time(), self._memory.at - resident_memory()
-        return Limits(max(0.0, seconds), memory=max(0, int(memory)))
+        return Limits(max(0.0, seconds), memory=max(0, int(memory)), rehearses=self._rehearses)
 
     def fail(self, what: Literal["time", "memory"], cause: BaseException | None = None) -> NoReturn:
         """Raise the error that the time or the memory is used up."""

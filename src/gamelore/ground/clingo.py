@@ -363,7 +363,7 @@ class Grounding:
         """
         left = self._budget.left()
         seconds = REHEARSED * left.seconds
-        if sum(self.long_joins.values()) < seconds:
+        if not left.rehearses or sum(self.long_joins.values()) < seconds:
             return
         if not seconds:
             self._within(partial(self._budget.fail, "time"))

@@ -86,7 +86,7 @@ class Follower:
     is_lasting = False
 
     def __init__(self, memory: int, prepare_seconds: float, **_: object) -> None:
-        self._limits = limits_within(memory, prepare_seconds)
+        self._limits = limits_within(memory, prepare_seconds, rehearses=False)  # the pool ends a late process
         self._prepare_seconds = prepare_seconds
         self._games: dict[str, Game] = {}
         self._matches: dict[str, FollowedMatch] = {}

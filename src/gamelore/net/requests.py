@@ -81,14 +81,11 @@ class Answering(Protocol):
         ...
 
 
-def limits_within(memory: int, prepare_seconds: float) -> Limits:
+def limits_within(memory: int, prepare_seconds: float, rehearses: bool = True) -> Limits:
     """Return the limits of loading for a process with this memory in bytes and this time to prepare a game."""
     usual = Limits()
-    return Limits(
-        seconds=min(usual.seconds, LOADING * prepare_seconds),
-        literals=min(usual.literals, memory // LITERAL),
-        memory=min(usual.memory, int(LOADING * memory)),
-    )
+    seconds, literals = min(usual.seconds, LOADING * prepare_seconds), min(usual.literals, memory // LITERAL)
+    return Limits(seconds, literals, min(usual.memory, int(LOADING * memory)), rehearses)
 
 
 @contextmanager
