@@ -18,6 +18,9 @@ def test_the_interval_of_clustered_samples_by_hand() -> None:
     assert [found.low, found.high] == pytest.approx([60 - half, 60 + half], abs=1e-5)
     alone, own = stats.mean_interval(scores), stats.clustered_interval(scores, range(4))
     assert [own.low, own.high] == pytest.approx([alone.low, alone.high]), "each one a cluster: the t-interval"
+    # residuals of 20 and -20, left out of 3 - 2 and 3 - 1 samples; 9 / 5 - 1 = 0.8 degrees of freedom
+    larger, half = stats.clustered_interval([80.0, 60.0, 40.0], ["a", "a", "b"]), 23.327936 * math.sqrt(250)
+    assert [larger.low, larger.high] == pytest.approx([60 - half, 60 + half], abs=1e-3)
     assert stats.clustered_interval([80.0, 60.0], ["a", "a"]) == Interval(70.0, -math.inf, math.inf, 2)
     assert math.isnan(stats.clustered_interval([], []).mean)
 

@@ -553,6 +553,19 @@ def test_generations_of_large_games_are_stored(game: Game, lessons: Lessons, mon
     assert again.teacher.simulations == lesson.walks
 
 
+def test_openings_are_searched_as_soon_as_teaching_has_ended(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends early where values explain hardly anything; a study of such a game ended with it, without a trial."""
+    monkeypatch.setattr(course_module, "_OPENINGS_FROM", 1e9)
+    course = Course(game, lessons)
+    course.go_on(monotonic() + 0.3)
+    assert not course.book
+    monkeypatch.setattr(Teacher, "is_done", True)
+    course.go_on(monotonic() + 0.3)
+    assert course.book
+
+
 def test_a_position_is_searched_over_many_slices(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a startclock, a course gets slices of some milliseconds."""
     monkeypatch.setattr(course_module, "_OPENING_SECONDS", 0.1)

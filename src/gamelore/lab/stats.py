@@ -104,20 +104,20 @@ def mean_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
 def clustered_interval(samples: ArrayLike, clusters: Sequence[Hashable], level: float = LEVEL) -> Interval:
     """Return the interval of the mean of samples of which those of a cluster are alike, such as games of a family.
 
-    The variance is that of the sums of the residuals of clusters (Liang & Zeger 1986), with the factor G / (G - 1) for
-    G clusters, and the t-distribution has G - 1 degrees of freedom. Unbounded for one cluster.
+    The variance is that of the jackknife that leaves out one cluster at a time (CR3 of Bell & McCaffrey 2002). Clusters
+    of different sizes count as fewer than they are: the t-distribution has N^2 / sum(n^2) - 1 degrees of freedom, for N
+    samples in clusters of n. Unbounded for one cluster.
     """
     values = np.asarray(samples, np.float64)
     if not values.size:
         return UNKNOWN
-    mean, sums = float(values.mean()), dict[Hashable, float]()
-    for value, cluster in zip(values.tolist(), clusters, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + value - mean
-    num = len(sums)
+    mean, numbers = float(values.mean()), {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
+    of, num = [numbers[cluster] for cluster in clusters], len(numbers)
     if num < 2:
         return Interval(mean, -math.inf, math.inf, values.size)
-    deviation = math.sqrt(num / (num - 1) * sum(own * own for own in sums.values())) / values.size
-    half = t_quantile(num - 1, level) * deviation
+    sizes, residuals = np.bincount(of), np.bincount(of, values - mean)
+    error = math.sqrt((num - 1) / num * float(np.sum((residuals / (values.size - sizes)) ** 2)))
+    half = t_quantile(values.size**2 / float(np.sum(sizes**2)) - 1, level) * error
     return Interval(mean, mean - half, mean + half, values.size)
 
 

@@ -54,7 +54,7 @@ _OUTDATED, _YOUNG = 2, 1_000_000  # a state of the lesson is tried until another
 _PROMISING, _PATIENCE = 1.0, 4  # logarithm of the capital of a gambler; then it is tried for twice as long
 _AGAIN = 4  # a state is tried where another one has passed if its teaching took so many times as long
 _SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
-_OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with the value that it has taught
+_OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with its value, unless it ends before
 _FEWEST_OPENINGS, _MOST_OPENINGS = 8, 2000  # positions in the book when it is tried first, and when it is full
 _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the book
 _RANDOM_PLIES = {OPENINGS: [0, 2]}  # at the beginning of trial matches
@@ -264,7 +264,8 @@ class Course:
             return
         if not self.teacher.is_done:
             yield "teaching"
-        if self.seconds >= _OPENINGS_FROM and len(self.book) < _MOST_OPENINGS and self.book.unsearched is not None:
+        is_taught = self.seconds >= _OPENINGS_FROM or self.teacher.is_done
+        if is_taught and len(self.book) < _MOST_OPENINGS and self.book.unsearched is not None:
             yield "openings"
         if self._next_trial() is not None or self._is_to_be_described:
             yield "trials"
