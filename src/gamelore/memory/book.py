@@ -84,8 +84,8 @@ class Book:
         role, joint = chooser(self.game, state)
         if role is None or any(move.role != role for move in moves):
             return
-        texts = [self.game.move_text(role, action) for action in joint[:, role].tolist()]
-        own = {move.move: move for move in moves}
+        texts = [self.game.move_text(role, action).lower() for action in joint[:, role].tolist()]
+        own = {move.move.lower(): move for move in moves}
         rows = [(number, own[text].visits, own[text].value) for number, text in enumerate(texts) if text in own]
         self._put(state, role, joint, rows)
 
