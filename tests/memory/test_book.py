@@ -92,6 +92,14 @@ def test_moves_that_are_not_legal_are_left_out() -> None:
     assert len(Book(game, {facts: [OpeningMove(1, "(mark 1 1)", 10, 50.0)]})) == 0
 
 
+def test_positions_that_are_not_possible_are_left_out() -> None:
+    game = load("tictactoe")
+    moves, facts = [OpeningMove(0, "(mark 2 2)", 10, 50.0)], game.start().facts
+    pages = {facts | {"(cell 7 7 x)"}: moves, frozenset({"(cell ?x 1 b)"}): moves, frozenset({"(("}): moves}
+    assert len(Book(game, pages)) == 0
+    assert len(Book(game, {**pages, facts: moves})) == 1
+
+
 def test_openings_do_not_depend_on_the_letter_case_of_the_sheet(tmp_path: Path) -> None:
     (tmp_path / "other.kif").write_text(path("tictactoe").read_text(encoding="utf-8").upper())
     game, other = load("tictactoe"), load(tmp_path / "other.kif")

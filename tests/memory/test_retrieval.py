@@ -140,3 +140,17 @@ def test_a_damaged_lesson_of_another_game_is_left_out(lessons: Lessons, caplog: 
         connection.execute("UPDATE taught SET weights = '{\"x\":[1]}'")
     assert Relatives(load("breakthrough:width=5,height=6,rows=2"), lessons).variants() == []
     assert "the lesson about breakthrough is left out: " in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["rules = '(role white'", "rules = X'00'", "name = X'00'"])
+def test_a_damaged_game_is_left_out(damage: str, lessons: Lessons, caplog: pytest.LogCaptureFixture) -> None:
+    """The other game of the store is of use without it."""
+    sizes = [load(f"breakthrough:width={width},height=6,rows=2") for width in (4, 6)]
+    for size in sizes:
+        remember(lessons, size)
+    with lessons.knowledge.writing() as connection:
+        connection.execute(f"UPDATE game SET {damage} WHERE rules_hash = ?", [sizes[0].rules_hash])
+    relatives = Relatives(load("breakthrough"), lessons)
+    assert [variant.rules_hash for variant in relatives.variants()] == [sizes[1].rules_hash]
+    assert f"the lesson about {sizes[0].rules_hash} is left out: " in caplog.text
+    relatives.adopt()

@@ -70,10 +70,12 @@ class Relatives:
         self._read: dict[str, tuple[GameRow, Rulesheet] | None] = {}
 
     def _game_of(self, rules_hash: str) -> tuple[GameRow, Rulesheet] | None:
-        """Return a game with its rules; None if the store does not have it any more."""
+        """Return a game with its rules; None if the store does not have it any more, or it is damaged."""
         if rules_hash not in self._read:
-            row = self._lessons.game(rules_hash)
-            self._read[rules_hash] = None if row is None else (row, parse(row.rules))
+            self._read[rules_hash] = None
+            with _leaving_out(self._lessons, rules_hash):
+                row = self._lessons.game(rules_hash)
+                self._read[rules_hash] = None if row is None else (row, parse(row.rules))
         return self._read[rules_hash]
 
     def variants(self) -> list[CarriedValue]:
@@ -108,7 +110,7 @@ class Relatives:
             renaming, copy = find_renaming(sheet, self._game.rulesheet, _RENAMING_SECONDS), None
             if renaming is None:
                 continue
-            with _leaving_out(self._lessons, row):
+            with _leaving_out(self._lessons, row.name):
                 kept = self._lessons.kept(row.rules_hash)
                 copy = _renamed(kept, renaming) if kept is not None else None
             if copy is not None:
@@ -121,20 +123,20 @@ def _carried_value(
 ) -> CarriedValue | None:
     """Return the value of a variant, carried to a game; None if it says nothing there, or is damaged."""
     moved = None
-    with _leaving_out(lessons, row):
+    with _leaving_out(lessons, row.name):
         value = _newest_value(row.rules_hash, lessons)
         moved = carried(value, names, source, game) if value is not None else None
     return None if moved is None else CarriedValue(row.rules_hash, row.name, names.score, moved)
 
 
 @contextmanager
-def _leaving_out(lessons: Lessons, row: GameRow) -> Iterator[None]:
+def _leaving_out(lessons: Lessons, name: str) -> Iterator[None]:
     """End the context where the lesson about a game cannot be read, and tell so: the others are of use without it."""
     try:
-        with naming_lesson(lessons.knowledge, row.name):
+        with naming_lesson(lessons.knowledge, name):
             yield
     except KnowledgeError as error:
-        _log.warning("the lesson about %s is left out: %s", row.name, error)
+        _log.warning("the lesson about %s is left out: %s", name, error)
 
 
 def _newest_value(rules_hash: str, lessons: Lessons) -> StoredValue | None:
