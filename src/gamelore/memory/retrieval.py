@@ -100,22 +100,29 @@ class Relatives:
                     yield row, names, sheet
 
     def adopt(self) -> None:
-        """Copy all that the store has about the same game under other names, if there is such a game.
+        """Copy all that the store has about the same game under other names, if there is such a game, see `copy`.
 
-        The tests of its lesson hold for the copy, because it is the same game. From then on, each of the two games has
-        a lesson of its own.
+        From then on, each of the two games has a lesson of its own.
+        """
+        copy = self.copy()
+        if copy is not None:
+            self._lessons.add([(self._game, copy)])
+
+    def copy(self) -> KeptLesson | None:
+        """Return all that the store has about the same game under other names, in those of this game; None for none.
+
+        The tests of its lesson hold for the copy, because it is the same game.
         """
         equal = (rules_hash for rules_hash, bound in self._bounds.items() if bound == 1.0)
         for row, sheet in filter(None, map(self._game_of, equal)):
-            renaming, copy = find_renaming(sheet, self._game.rulesheet, _RENAMING_SECONDS), None
+            renaming = find_renaming(sheet, self._game.rulesheet, _RENAMING_SECONDS)
             if renaming is None:
                 continue
             with _leaving_out(self._lessons, row.name):
                 kept = self._lessons.kept(row.rules_hash)
-                copy = _renamed(kept, renaming) if kept is not None else None
-            if copy is not None:
-                self._lessons.add([(self._game, copy)])
-                break
+                if kept is not None:
+                    return _renamed(kept, renaming)
+        return None
 
 
 def _carried_value(
