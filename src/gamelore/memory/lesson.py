@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,15 @@ def restored(game: Game, lesson: StoredLesson) -> TeachingState:
     """Return the state of a teacher from which it goes on with a lesson. Facts that the game lacks are left out."""
     value, (progress, as_assumed) = restored_value(game, lesson.value), _unpacked(game, lesson.progress) or (None, True)
     return TeachingState(lesson.generation, lesson.rounds, lesson.walks, value, progress, as_assumed=as_assumed)
+
+
+def begun_anew(lesson: StoredLesson) -> StoredLesson:
+    """Return a lesson at the beginning of its present generation, for a game in which the sums of this are of no use.
+
+    Without them, its walks would end the generation with hardly any samples.
+    """
+    begins = TeachingSettings().first * (2 ** min(lesson.generation, 53) - 1)  # with more, the number is damaged
+    return replace(lesson, walks=min(lesson.walks, begins), progress=b"")
 
 
 def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:

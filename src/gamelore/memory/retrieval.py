@@ -22,7 +22,7 @@ from ..errors import KnowledgeError
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON, naming_lesson
 from ..search.value import LinearValue
-from .lesson import fact_texts, stored_value
+from .lesson import begun_anew, fact_texts, stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,8 +158,8 @@ def _renamed(kept: KeptLesson, renaming: Renaming) -> KeptLesson:
     def value(own: StoredValue) -> StoredValue:
         return own._replace(weights={renaming.theirs(fact): weights for fact, weights in own.weights.items()})
 
-    # the sums of the generation under way belong to the order of the old facts, so this generation begins anew
-    lesson = replace(kept.lesson, value=value(kept.lesson.value), progress=b"")
+    # the sums of the generation under way belong to the order of the old facts
+    lesson = replace(begun_anew(kept.lesson), value=value(kept.lesson.value))
     taught = {pupil: [row._replace(value=value(row.value)) for row in rows] for pupil, rows in kept.taught.items()}
     openings = {
         frozenset(map(renaming.theirs, facts)): [move._replace(move=renaming.theirs(move.move)) for move in moves]
