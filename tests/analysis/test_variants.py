@@ -25,6 +25,24 @@ STEP = """
 (<= (goal black {won}) (not (true (at white {last}))))
 """
 
+CLIMB = """
+(role white) (init (pos 1 x))
+(<= (legal white (rise ?y)) (true (pos ?x x)) (lt ?x ?y))
+(<= (legal white (fall ?y)) (true (pos ?x ?z)) (gt ?x ?y))
+(<= (next (pos ?y x)) (does white (rise ?y)))
+(<= (next (pos ?y x)) (does white (fall ?y)))
+(<= terminal (not (true (pos 1 x))))
+(<= (goal white 100) (true (pos 1 x)))
+"""
+
+
+def rising(last: int) -> str:
+    return "".join(f"(lt {place} {place + 1})" for place in range(1, last))
+
+
+def falling(last: int) -> str:
+    return "".join(f"(gt {place} {place - 1})" for place in range(last, 1, -1))
+
 
 def bound(left: Rulesheet, right: Rulesheet) -> float:
     return float(shape_similarities(rule_shapes(left), [rule_shapes(right)])[0])
@@ -121,6 +139,35 @@ def test_places_between_two_are_shared_by_hand() -> None:
     carried = mapped.carried(weights, 9)
     assert np.allclose(carried[0, :4], [0.0, 2.0, 5.0, 9.0])
     assert carried[0, 8] == 1.0
+
+
+def test_facts_that_the_source_lacks_do_not_stretch_the_others() -> None:
+    """What was never seen in teaching has no weight, but its place is there."""
+    sheet, every = steps(5), facts(steps(5), 5)
+    known = [fact for fact in every if " 5)" not in fact]
+    mapped = map_facts(map_names(sheet, sheet), sheet, sheet, known, every)
+    assert [(every[row], known[column]) for row, column in zip(mapped.rows, mapped.columns, strict=True)] == [
+        (fact, fact) for fact in known
+    ]
+    assert mapped.shares.tolist() == [1.0] * len(known)
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("last", [4, 7])
+def test_places_are_compared_in_the_order_of_the_same_relation(last: int, renamed: bool) -> None:
+    """The target numbers its places downwards first. Of seven places, 1, 3, 5 and 7 are those of four."""
+    source, target = (
+        parse(f"{facts} {CLIMB}") for facts in (f"{rising(4)} {falling(4)}", falling(last) + rising(last))
+    )
+    own = [f"(pos {place} x)" for place in range(1, last + 1)]
+    if renamed:
+        target, renaming = scramble(target, np.random.default_rng(1))
+        own = [renaming.theirs(place) for place in own]
+    names = map_names(source, target)
+    assert names.score == 1.0
+    mapped = map_facts(names, source, target, [f"(pos {place} x)" for place in range(1, 5)], own)
+    pairs = {row: column for row, column, share in zip(mapped.rows, mapped.columns, mapped.shares, strict=True)}
+    assert [pairs[row] for row in range(0, last, (last - 1) // 3)] == [0, 1, 2, 3]
 
 
 def test_a_misere_variant_has_other_goals_only() -> None:

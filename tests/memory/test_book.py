@@ -1,5 +1,6 @@
 """The book of openings: which position is searched next, and which move it recommends, on values set by hand."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from gamelore import Game, load
 from gamelore.learning.store.lesson_rows import OpeningMove
 from gamelore.memory.book import Book, chooser
+from gamelore.rulesheets import path
 from gamelore.search.choice import MoveReport
 from gamelore.search.thinking import Search
 
@@ -88,6 +90,21 @@ def test_moves_that_are_not_legal_are_left_out() -> None:
     facts = game.start().facts
     assert len(Book(game, {facts: [OpeningMove(0, "(mark 9 9)", 10, 50.0)]})) == 0
     assert len(Book(game, {facts: [OpeningMove(1, "(mark 1 1)", 10, 50.0)]})) == 0
+
+
+def test_positions_that_are_not_possible_are_left_out() -> None:
+    game = load("tictactoe")
+    moves, facts = [OpeningMove(0, "(mark 2 2)", 10, 50.0)], game.start().facts
+    pages = {facts | {"(cell 7 7 x)"}: moves, frozenset({"(cell ?x 1 b)"}): moves, frozenset({"(("}): moves}
+    assert len(Book(game, pages)) == 0
+    assert len(Book(game, {**pages, facts: moves})) == 1
+
+
+def test_openings_do_not_depend_on_the_letter_case_of_the_sheet(tmp_path: Path) -> None:
+    (tmp_path / "other.kif").write_text(path("tictactoe").read_text(encoding="utf-8").upper())
+    game, other = load("tictactoe"), load(tmp_path / "other.kif")
+    book = Book(other, {game.start().facts: [OpeningMove(0, "(mark 2 2)", 10, 50.0)]})
+    assert text(other, 0, book.choice(other.initial, 0, 0)) == "(MARK 2 2)"
 
 
 def test_a_search_becomes_a_page_and_rows_of_the_store() -> None:

@@ -7,8 +7,8 @@ from time import monotonic
 import numpy as np
 import pytest
 
-from gamelore import load
-from gamelore.learning.store.lesson_rows import WITHOUT, LedgerRow, Lessons, TrialRow
+from gamelore import Game, load
+from gamelore.learning.store.lesson_rows import NOTHING, WITHOUT, LedgerRow, Lessons, StoredLesson, TrialRow
 from gamelore.matches.match import MatchState
 from gamelore.memory.advice import MOST_KNOBS
 from gamelore.memory.descriptors import DESCRIPTORS, _of_role, composed, descriptors, random_playouts
@@ -110,6 +110,25 @@ def test_a_knob_is_taken_after_its_test() -> None:
     assert taken_knob(rows) == "playouts=1"
     assert taken_knob(rows[:1]) is None
     assert len(KNOBS) <= MOST_KNOBS
+
+
+def test_the_copy_of_a_lesson_is_no_evidence_from_another_game(lessons: Lessons) -> None:
+    """Two games have the same lesson, and one another lesson, which is damaged later on; all are described alike."""
+    game, copy, other = (load(f"breakthrough:width={width},height=6,rows=2") for width in (4, 5, 6))
+    row = TrialRow("playouts=1", 0, WITHOUT, 16, 12.0)
+    for one, lesson in ((game, "a"), (copy, "a"), (other, "b")):
+        lessons.put(one, StoredLesson(1, 1, 1, 1.0, NOTHING, id=lesson))
+        lessons.add_evidence(one, row, lambda row: row)
+        lessons.describe(one, dict.fromkeys(DESCRIPTORS, 1.0))
+
+    def score(one: Game) -> float:
+        return Ledger(one, lessons, np.uint64(1)).forecasts["playouts=1"].score
+
+    once = (0.5 + 0.75 / 2) / 1.5
+    assert [score(one) for one in (game, copy, other)] == pytest.approx([once] * 3)
+    with lessons.knowledge.writing() as connection:
+        connection.execute("UPDATE lesson SET walks = 'many' WHERE id = 'b'")
+    assert score(game) == pytest.approx(once)
 
 
 def test_a_game_is_described_before_there_are_forecasts(lessons: Lessons) -> None:

@@ -2,15 +2,18 @@
 
 import io
 from dataclasses import replace
+from pathlib import Path
 from time import monotonic
 
 import numpy as np
 import pytest
 
 from gamelore import Game, load
+from gamelore.learning.store.lesson_rows import StoredValue
 from gamelore.memory import lesson as lesson_module
-from gamelore.memory.lesson import restored, restored_value, stored, stored_value
+from gamelore.memory.lesson import begun_anew, restored, restored_value, stored, stored_value
 from gamelore.players.random_streams import stream
+from gamelore.rulesheets import path
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher, TeachingState
 from gamelore.search.tree import UNRELATED
@@ -106,6 +109,42 @@ def test_a_value_goes_by_the_texts_of_facts() -> None:
     assert (back.determination, back.foresight) == (0.5, 0.75)
     assert restored_value(game, stored_value(game, None, None)) is None
     assert restored_value(load("tictactoe3p"), there) is None, "a constant for each of three roles is missing"
+
+
+def test_a_generation_begins_anew_with_the_walks_before_it() -> None:
+    game = load("tictactoe")
+    teacher = Teacher(game, stream(1), GrowthSettings(), TeachingSettings())
+    for walks, generation, begins in ((100_000, 0, 0), (300_000, 1, 250_000), (800_000, 2, 750_000)):
+        while teacher.simulations < walks:
+            teacher.teach(deadline=monotonic() + 0.01)
+        state = teacher.pause()
+        assert (state.generation, state.begins) == (generation, begins)
+        lesson = stored(game, state, 1.5, None)
+        anew = begun_anew(lesson)
+        assert (lesson.walks, anew.walks, anew.progress) == (state.walks, begins, b"")
+        assert (anew.generation, anew.value) == (lesson.generation, lesson.value)
+
+
+def test_a_lesson_does_not_depend_on_the_letter_case_of_the_sheet(tmp_path: Path) -> None:
+    (tmp_path / "other.kif").write_text(path("connect3").read_text(encoding="utf-8").upper())
+    game, other = load("connect3"), load(tmp_path / "other.kif")
+    assert other.rules_hash == game.rules_hash
+    assert other.fact_text(0) == game.fact_text(0).upper() != game.fact_text(0)
+    state = paused(game, 15_000)
+    again = restored(other, stored(game, state, 1.5, None))
+    assert state.value is not None
+    assert again.value is not None
+    assert np.array_equal(again.value.weights, state.value.weights)
+    assert again.value.determination == state.value.determination
+    assert again.progress is not None
+
+
+def test_a_value_none_of_whose_facts_fit_has_no_effect() -> None:
+    game = load("tictactoe")
+    there = StoredValue(0.5, 0.75, None, (0.25, 0.75), {"(cell 9 9 x)": (1.0, 1.0)})
+    value = restored_value(game, there)
+    assert value is not None
+    assert value.virtual_visits(GrowthSettings()) == value.prior(GrowthSettings()).minimax == 0
 
 
 def test_only_whole_generations_of_large_games_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,22 @@ def test_the_lesson_of_the_same_game_is_copied_whatever_the_order_of_the_rules(
     assert copy.value.weights == value.weights
 
 
+def test_the_copy_of_a_lesson_begins_its_generation_anew(lessons: Lessons, tmp_path: Path) -> None:
+    """The sums of the generation cannot be copied, so its walks do not count: 250,000 and 500,000 were before it."""
+    text = path("breakthrough").read_text(encoding="utf-8")
+    (tmp_path / "other.kif").write_text(text.replace("move", "walk"))
+    game, other = load("breakthrough"), load(tmp_path / "other.kif")
+    value = remember(lessons, game)
+    lessons.put(game, StoredLesson(2, 100, 1_000_000, 10.0, value, b"sums"))
+    kept = Relatives(other, lessons).copy()
+    assert lessons.find(other.rules_hash) is None, "a copy without adoption leaves the store as it is"
+    assert kept is not None
+    assert (kept.lesson.generation, kept.lesson.walks, kept.lesson.progress) == (2, 750_000, b"")
+    assert kept.lesson.value == value
+    Relatives(other, lessons).adopt()
+    assert lessons.state(other.rules_hash) == (kept.lesson.id, 750_000)
+
+
 @pytest.mark.parametrize(
     "damage", ["taught SET weights = '{\"x\":[1]}'", "opening SET move = 77", "trial SET num = 'many'"]
 )
@@ -140,3 +156,17 @@ def test_a_damaged_lesson_of_another_game_is_left_out(lessons: Lessons, caplog: 
         connection.execute("UPDATE taught SET weights = '{\"x\":[1]}'")
     assert Relatives(load("breakthrough:width=5,height=6,rows=2"), lessons).variants() == []
     assert "the lesson about breakthrough is left out: " in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["rules = '(role white'", "rules = X'00'", "name = X'00'"])
+def test_a_damaged_game_is_left_out(damage: str, lessons: Lessons, caplog: pytest.LogCaptureFixture) -> None:
+    """The other game of the store is of use without it."""
+    sizes = [load(f"breakthrough:width={width},height=6,rows=2") for width in (4, 6)]
+    for size in sizes:
+        remember(lessons, size)
+    with lessons.knowledge.writing() as connection:
+        connection.execute(f"UPDATE game SET {damage} WHERE rules_hash = ?", [sizes[0].rules_hash])
+    relatives = Relatives(load("breakthrough"), lessons)
+    assert [variant.rules_hash for variant in relatives.variants()] == [sizes[1].rules_hash]
+    assert f"the lesson about {sizes[0].rules_hash} is left out: " in caplog.text
+    relatives.adopt()

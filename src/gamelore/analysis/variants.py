@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -181,10 +182,12 @@ class NameMap:
 
     score    from 0 to 1, see the module; 1 if all rules agree
     sources  the name in the source sheet, by kind and name in the target sheet; names are in lower case
+    is_same_board  whether the facts of the sheets agree, too
     """
 
     score: float
     sources: Mapping[Name, str]
+    is_same_board: bool = False
 
     def source(self, kind: Kind, name: str) -> str | None:
         """Return the name in the source sheet; None for a name without a match."""
@@ -238,7 +241,9 @@ class _Matching:
             for left, right in pairs:
                 self._match(left, right)
         sources, targets = self._lists
-        return NameMap(self.score, {targets[theirs]: sources[ours][1] for ours, theirs in self.matches})
+        own, other = map(np.sort, self._items(are_facts=True))
+        matches = {targets[theirs]: sources[ours][1] for ours, theirs in self.matches}
+        return NameMap(self.score, matches, np.array_equal(own, other))
 
     def match_alike(self) -> None:
         """Match the names of a kind that both sides spell alike."""
@@ -304,8 +309,13 @@ class _Matching:
     @property
     def score(self) -> float:
         """Share of the rules that agree so far; before the first match, the highest score of any map."""
-        items = [_rule_items(side.tokens, codes) for side, codes in zip(self._sides, self._codes, strict=True)]
-        return float(shape_similarities(items[0], items[1:])[0])
+        own, other = self._items()
+        return float(shape_similarities(own, [other])[0])
+
+    def _items(self, *, are_facts: bool = False) -> list[Words]:
+        """Return the hashes of the rules of each side, see `_rule_items`."""
+        sides = zip(self._sides, self._codes, strict=True)
+        return [_rule_items(side.tokens, codes, are_facts=are_facts) for side, codes in sides]
 
 
 def _num_shared(
@@ -340,9 +350,9 @@ def _token_codes(tokens: _Tokens, names: Words) -> Words:
     return codes
 
 
-def _rule_items(tokens: _Tokens, names: Words) -> Words:
-    """Return a hash of each rule with a body, from the codes of the names; equal rules have different hashes."""
-    hashes = _hashes(tokens, _token_codes(tokens, names))[~tokens.is_fact]
+def _rule_items(tokens: _Tokens, names: Words, *, are_facts: bool = False) -> Words:
+    """Return a hash of each rule with a body, or each fact, from the codes of the names; equal ones differ in it."""
+    hashes = _hashes(tokens, _token_codes(tokens, names))[tokens.is_fact == are_facts]
     return _numbered(np.zeros(len(hashes), np.int64), mixed(hashes))
 
 
@@ -371,6 +381,7 @@ _FEWEST_IN_ORDER = 3  # constants in a row that are mapped by their place in it
 Shape: TypeAlias = tuple[Name | None, ...]
 """The functions of a fact in preorder, None for each constant; a fact that is a constant has its name."""
 Shares: TypeAlias = list[tuple[str, float]]
+_Place: TypeAlias = tuple[list[str] | set[str], list[str] | set[str]]
 
 
 @dataclass(frozen=True)
@@ -404,9 +415,9 @@ def map_facts(
 ) -> FactMap:
     """Map the facts of a target game to those of a source game.
 
-    A fact of the same form is looked up with the names of the source. Constants that follow each other in the rules, as
-    rows and columns do, are mapped by their place: the first to the first, the last to the last, and those between
-    to the two that are nearest, in shares.
+    A fact of the same form is looked up with the names of the source. On another board, constants that follow each
+    other in the rules, as rows and columns do, are mapped by their place: the first to the first, the last to the last,
+    and those between to the two that are nearest, in shares.
     """
     return _FactMatching(names, _Facts(source, source_facts), _Facts(target, target_facts)).result()
 
@@ -441,41 +452,40 @@ def _shape_of(fact: str) -> tuple[Shape, tuple[str, ...]]:
 
 
 class _Facts:
-    """The facts of a game by their form, and the order of the constants in each of their places.
+    """The facts of a game by their form, and the constants in each of their places.
 
     numbers  the number of each fact, by form and constants
-    places   for each form, the constants in each place; in order, if they follow each other in the rules
+    places   for each form, the constants in each place
     """
 
     def __init__(self, sheet: syntax.Rulesheet, facts: Sequence[str]) -> None:
         self.roles = set(sheet.roles)
         self.terms = [_shape_of(fact) for fact in facts]
         self.numbers = {term: number for number, term in enumerate(self.terms)}
-        chains, self.places = list(_chains(sheet)), dict[Shape, list[list[str] | set[str]]]()
+        self._chains, self.places = list(_chains(sheet)), dict[Shape, list[set[str]]]()
         for shape in dict.fromkeys(shape for shape, _ in self.terms):
             rows = zip(*(leaves for own, leaves in self.terms if own == shape), strict=True)
-            self.places[shape] = [_in_order(set(row), chains) for row in rows]
+            self.places[shape] = list(map(set, rows))
+
+    def orders(self, constants: set[str]) -> list[tuple[str, list[str]]]:
+        """Return constants in the order of each chain that has all of them, with its relation; "" for whole numbers."""
+        if len(constants) < _FEWEST_IN_ORDER:
+            return []
+        chains = ((name, chain) for name, chain in self._chains if constants <= chain.keys())
+        orders = [(name, sorted(constants, key=chain.__getitem__)) for name, chain in chains]
+        if not orders and all(name.isdecimal() for name in constants):
+            orders = [("", sorted(constants, key=int))]
+        return orders
 
 
-def _in_order(constants: set[str], chains: Sequence[Mapping[str, int]]) -> list[str] | set[str]:
-    """Return constants in the order of the first chain that has all of them; else as they are."""
-    if len(constants) >= _FEWEST_IN_ORDER:
-        for chain in chains:
-            if constants <= chain.keys():
-                return sorted(constants, key=chain.__getitem__)
-        if all(name.isdecimal() for name in constants):
-            return sorted(constants, key=int)
-    return constants
-
-
-def _chains(sheet: syntax.Rulesheet) -> Iterator[dict[str, int]]:
-    """Yield the chains of a sheet, from constants to their places: relations whose facts lead from one to the next."""
+def _chains(sheet: syntax.Rulesheet) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield the chains of a sheet: relations whose facts lead from one constant to the next, with their places."""
     after: dict[str, dict[str, str]] = {}
     for rule in sheet.rules:
         if not rule.body and len(rule.head.args) == 2 and rule.head.name not in KEYWORD_ARITY:
             first, second = (str(term).lower() for term in rule.head.args)
             after.setdefault(rule.head.name, {}).setdefault(first, second)
-    for following in after.values():
+    for relation, following in after.items():
         starts = following.keys() - following.values()
         for start in sorted(starts):
             chain, name = {start: 0}, following.get(start)
@@ -483,7 +493,7 @@ def _chains(sheet: syntax.Rulesheet) -> Iterator[dict[str, int]]:
                 chain[name] = len(chain)
                 name = following.get(name)
             if len(chain) >= _FEWEST_IN_ORDER:
-                yield chain
+                yield relation, chain
 
 
 class _FactMatching:
@@ -494,10 +504,12 @@ class _FactMatching:
 
     def result(self) -> FactMap:
         entries: list[tuple[int, int, float]] = []
+        forms = {shape: self._shape(shape) for shape in self._target.places}
+        places = {own: self._places(own, other) for own, other in forms.items() if other in self._source.places}
         for row, (shape, leaves) in enumerate(self._target.terms):
-            theirs = self._shape(shape)
-            if theirs in self._source.places:
-                entries += [(row, column, share) for column, share in self._columns(shape, theirs, leaves)]
+            if shape in places:
+                columns = self._columns(places[shape], forms[shape], leaves)
+                entries += [(row, column, share) for column, share in columns]
         flat = np.array(entries, np.float64).reshape(-1, 3)
         return FactMap(flat[:, 0].astype(np.int64), flat[:, 1].astype(np.int64), flat[:, 2].copy())
 
@@ -505,11 +517,27 @@ class _FactMatching:
         """Return the form in the source; a function without a match keeps its name."""
         return tuple(part and (part[0], self._names.source(*part) or part[1]) for part in shape)
 
-    def _columns(self, shape: Shape, theirs: Shape, leaves: Sequence[str]) -> list[tuple[int, float]]:
+    def _places(self, shape: Shape, theirs: Shape) -> list[_Place]:
+        """Return the constants in each place of a form on both sides; in order, if they are mapped by that."""
+        places = zip(self._target.places[shape], self._source.places[theirs], strict=True)
+        return [self._in_order(own, other) for own, other in places]
+
+    def _in_order(self, own: set[str], other: set[str]) -> _Place:
+        """Return constants of both sides in the orders of relations that correspond, or of the first ones.
+
+        On the same board, they stay without order: the source may lack facts with a constant, which moves the others.
+        """
+        if self._names.is_same_board:
+            return own, other
+        pairs = list(product(self._target.orders(own), self._source.orders(other)))
+        alike = (pair for pair in pairs if self._names.source(("relation", 2), pair[0][0]) == pair[1][0])
+        pair = next(alike, pairs[0] if pairs else None)
+        return (own, other) if pair is None else (pair[0][1], pair[1][1])
+
+    def _columns(self, places: Sequence[_Place], theirs: Shape, leaves: Sequence[str]) -> list[tuple[int, float]]:
         """Return the facts of the source that correspond to a fact, with shares that add up to 1; [] for none."""
         rows: list[tuple[tuple[str, ...], float]] = [((), 1.0)]
-        places = zip(leaves, self._target.places[shape], self._source.places[theirs], strict=True)
-        for leaf, own, other in places:
+        for leaf, (own, other) in zip(leaves, places, strict=True):
             shares = self._shares(leaf, own, other)
             rows = [((*names, name), share * part) for names, share in rows for name, part in shares]
         numbers = self._source.numbers

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import GDLError
 from ..learning.store.lesson_rows import OpeningMove
 from ..search.choice import MoveReport
 from ..search.settings import MAX_PLIES
@@ -52,7 +53,7 @@ class Book:
 
     Args:
         game: game with a circuit
-        stored: moves from a store, by the facts of their positions; what is not legal is left out
+        stored: moves from a store, by the facts of their positions; what is not possible in the game is left out
     """
 
     def __init__(self, game: Game, stored: Mapping[frozenset[str], Iterable[OpeningMove]] | None = None) -> None:
@@ -80,12 +81,15 @@ class Book:
         return state_of_book(len(self))
 
     def _add_stored(self, facts: frozenset[str], moves: list[OpeningMove]) -> None:
-        state = self.game.state(facts)
+        try:
+            state = self.game.state(facts)
+        except GDLError:
+            return
         role, joint = chooser(self.game, state)
         if role is None or any(move.role != role for move in moves):
             return
-        texts = [self.game.move_text(role, action) for action in joint[:, role].tolist()]
-        own = {move.move: move for move in moves}
+        texts = [self.game.move_text(role, action).lower() for action in joint[:, role].tolist()]
+        own = {move.move.lower(): move for move in moves}
         rows = [(number, own[text].visits, own[text].value) for number, text in enumerate(texts) if text in own]
         self._put(state, role, joint, rows)
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..errors import DamagedLessonError
 from ..learning.store.lesson_rows import WITHOUT, TrialRow
 from ..search.settings import GrowthSettings
 from .advice import KNOB_STATE, evidence_of, verdict
@@ -140,10 +141,27 @@ class Ledger:
         """The forecasts for the knobs; {} as long as the game is not described."""
         if not self._forecasts and self.is_described:
             described = self._lessons.described()
-            others = [row for row in self._lessons.ledger() if row.rules_hash != self._game.rules_hash]
             described.pop(self._game.rules_hash, None)
-            self._forecasts = forecasts(others, described, self._descriptors, np.random.default_rng(int(self._key)))
+            self._forecasts = forecasts(
+                self._others(), described, self._descriptors, np.random.default_rng(int(self._key))
+            )
         return self._forecasts
+
+    def _others(self) -> list[LedgerRow]:
+        """Return the scores in other games. The copy of a lesson (retrieval.py) has its tests, and is no other game."""
+        rows, firsts = self._lessons.ledger(), dict[str, str]()
+        for rules_hash in dict.fromkeys([self._game.rules_hash, *(row.rules_hash for row in rows)]):
+            firsts.setdefault(self._lesson_of(rules_hash), rules_hash)
+        others = {*firsts.values()} - {self._game.rules_hash}
+        return [row for row in rows if row.rules_hash in others]
+
+    def _lesson_of(self, rules_hash: str) -> str:
+        """Return the id of the lesson of a game; the hash if the store has none, or a damaged one."""
+        try:
+            state = self._lessons.state(rules_hash)
+        except DamagedLessonError:
+            state = None
+        return rules_hash if state is None else state[0]
 
 
 def has_effect(knob: str, value: LinearValue | None, growth: GrowthSettings) -> bool:

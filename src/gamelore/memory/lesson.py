@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,16 +62,29 @@ def restored(game: Game, lesson: StoredLesson) -> TeachingState:
     return TeachingState(lesson.generation, lesson.rounds, lesson.walks, value, progress, as_assumed=as_assumed)
 
 
+def begun_anew(lesson: StoredLesson) -> StoredLesson:
+    """Return a lesson at the beginning of its present generation, for a game in which the sums of this are of no use.
+
+    Without them, its walks would end the generation with hardly any samples.
+    """
+    begins = TeachingSettings().first * (2 ** min(lesson.generation, 53) - 1)  # with more, the number is damaged
+    return replace(lesson, walks=min(lesson.walks, begins), progress=b"")
+
+
 def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:
-    """Return a stored value for a game; None if there is none for its roles. Facts that the game lacks are left out."""
+    """Return a stored value for a game; None if there is none for its roles. Facts that the game lacks are left out.
+
+    Another sheet of the same game may spell its names with other letter case. A value without facts has no effect.
+    """
     if len(stored.constants) != game.num_roles:
         return None
-    value = LinearValue.zero(game)
+    value, weights = LinearValue.zero(game), {fact.lower(): own for fact, own in stored.weights.items()}
     for bit, fact in enumerate(fact_texts(game)):
-        if fact in stored.weights:
-            value.weights[:, bit] = stored.weights[fact]
+        if fact.lower() in weights:
+            value.weights[:, bit] = weights[fact.lower()]
     value.constants[:] = stored.constants
-    return LinearValue(value.weights, value.constants, stored.determination, stored.foresight)
+    determination = stored.determination if value.weights.any() else 0.0
+    return LinearValue(value.weights, value.constants, determination, stored.foresight)
 
 
 def fact_texts(game: Game) -> list[str]:
@@ -153,5 +167,5 @@ def _symmetric(arrays: np.lib.npyio.NpzFile) -> NDArray[np.float64]:
 
 def _layout(game: Game) -> NDArray[np.uint8]:
     """Return a hash of the order of the facts and of the classes that share a weight, uint8[32]."""
-    digest = hashlib.sha256("\n".join(fact_texts(game)).encode() + fact_classes(game).tobytes())
+    digest = hashlib.sha256("\n".join(fact_texts(game)).lower().encode() + fact_classes(game).tobytes())
     return np.frombuffer(digest.digest(), np.uint8)

@@ -22,7 +22,7 @@ from ..errors import KnowledgeError
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON, naming_lesson
 from ..search.value import LinearValue
-from .lesson import fact_texts, stored_value
+from .lesson import begun_anew, fact_texts, stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,10 +70,12 @@ class Relatives:
         self._read: dict[str, tuple[GameRow, Rulesheet] | None] = {}
 
     def _game_of(self, rules_hash: str) -> tuple[GameRow, Rulesheet] | None:
-        """Return a game with its rules; None if the store does not have it any more."""
+        """Return a game with its rules; None if the store does not have it any more, or it is damaged."""
         if rules_hash not in self._read:
-            row = self._lessons.game(rules_hash)
-            self._read[rules_hash] = None if row is None else (row, parse(row.rules))
+            self._read[rules_hash] = None
+            with _leaving_out(self._lessons, rules_hash):
+                row = self._lessons.game(rules_hash)
+                self._read[rules_hash] = None if row is None else (row, parse(row.rules))
         return self._read[rules_hash]
 
     def variants(self) -> list[CarriedValue]:
@@ -98,22 +100,29 @@ class Relatives:
                     yield row, names, sheet
 
     def adopt(self) -> None:
-        """Copy all that the store has about the same game under other names, if there is such a game.
+        """Copy all that the store has about the same game under other names, if there is such a game, see `copy`.
 
-        The tests of its lesson hold for the copy, because it is the same game. From then on, each of the two games has
-        a lesson of its own.
+        From then on, each of the two games has a lesson of its own.
+        """
+        copy = self.copy()
+        if copy is not None:
+            self._lessons.add([(self._game, copy)])
+
+    def copy(self) -> KeptLesson | None:
+        """Return all that the store has about the same game under other names, in those of this game; None for none.
+
+        The tests of its lesson hold for the copy, because it is the same game.
         """
         equal = (rules_hash for rules_hash, bound in self._bounds.items() if bound == 1.0)
         for row, sheet in filter(None, map(self._game_of, equal)):
-            renaming, copy = find_renaming(sheet, self._game.rulesheet, _RENAMING_SECONDS), None
+            renaming = find_renaming(sheet, self._game.rulesheet, _RENAMING_SECONDS)
             if renaming is None:
                 continue
-            with _leaving_out(self._lessons, row):
+            with _leaving_out(self._lessons, row.name):
                 kept = self._lessons.kept(row.rules_hash)
-                copy = _renamed(kept, renaming) if kept is not None else None
-            if copy is not None:
-                self._lessons.add([(self._game, copy)])
-                break
+                if kept is not None:
+                    return _renamed(kept, renaming)
+        return None
 
 
 def _carried_value(
@@ -121,20 +130,20 @@ def _carried_value(
 ) -> CarriedValue | None:
     """Return the value of a variant, carried to a game; None if it says nothing there, or is damaged."""
     moved = None
-    with _leaving_out(lessons, row):
+    with _leaving_out(lessons, row.name):
         value = _newest_value(row.rules_hash, lessons)
         moved = carried(value, names, source, game) if value is not None else None
     return None if moved is None else CarriedValue(row.rules_hash, row.name, names.score, moved)
 
 
 @contextmanager
-def _leaving_out(lessons: Lessons, row: GameRow) -> Iterator[None]:
+def _leaving_out(lessons: Lessons, name: str) -> Iterator[None]:
     """End the context where the lesson about a game cannot be read, and tell so: the others are of use without it."""
     try:
-        with naming_lesson(lessons.knowledge, row.name):
+        with naming_lesson(lessons.knowledge, name):
             yield
     except KnowledgeError as error:
-        _log.warning("the lesson about %s is left out: %s", row.name, error)
+        _log.warning("the lesson about %s is left out: %s", name, error)
 
 
 def _newest_value(rules_hash: str, lessons: Lessons) -> StoredValue | None:
@@ -149,8 +158,8 @@ def _renamed(kept: KeptLesson, renaming: Renaming) -> KeptLesson:
     def value(own: StoredValue) -> StoredValue:
         return own._replace(weights={renaming.theirs(fact): weights for fact, weights in own.weights.items()})
 
-    # the sums of the generation under way belong to the order of the old facts, so this generation begins anew
-    lesson = replace(kept.lesson, value=value(kept.lesson.value), progress=b"")
+    # the sums of the generation under way belong to the order of the old facts
+    lesson = replace(begun_anew(kept.lesson), value=value(kept.lesson.value))
     taught = {pupil: [row._replace(value=value(row.value)) for row in rows] for pupil, rows in kept.taught.items()}
     openings = {
         frozenset(map(renaming.theirs, facts)): [move._replace(move=renaming.theirs(move.move)) for move in moves]
