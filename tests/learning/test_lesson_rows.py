@@ -293,6 +293,17 @@ def test_a_quota(lessons: Lessons) -> None:
     assert not Lessons(lessons.knowledge, quota=1 << 30).is_full
 
 
+def test_what_is_deleted_leaves_room_in_the_quota(lessons: Lessons) -> None:
+    game, before = load("tictactoe"), lessons.knowledge.size
+    bounded = Lessons(lessons.knowledge, quota=before + 500_000)
+    lessons.put(game, replace(LESSON, progress=bytes(1_000_000)))
+    assert bounded.is_full
+    lessons.delete(game.rules_hash)
+    assert not bounded.is_full
+    lessons.put(game, replace(LESSON, progress=bytes(1_000_000)))
+    assert bounded.is_full
+
+
 def test_a_lesson_is_deleted_whole(lessons: Lessons) -> None:
     game = load("tictactoe")
     lessons.put(game, LESSON)
