@@ -323,7 +323,10 @@ _LESSON = (
     "SELECT id, version, created, updated, generation, rounds, walks, seconds, informed, origin, likeness, progress "
     "FROM lesson WHERE game = ?"
 )
-_WALKS = "SELECT walks, informed, created, id FROM lesson WHERE game = ?"
+_WALKS = (
+    f"SELECT walks, informed, EXISTS (SELECT 1 FROM taught WHERE game = lesson.game AND pupil = '{LESSON}'), "
+    "created, id FROM lesson WHERE game = ?"
+)
 _OWN_VALUES = {"trial": "", "taught": f" AND pupil = '{LESSON}'"}  # of a lesson, with the tests of them
 _TAUGHT = (
     "SELECT number, walks, seconds, determination, foresight, informed, constants, weights, roles FROM taught "
@@ -378,12 +381,13 @@ class Lessons:
     def put(self, game: Game, lesson: StoredLesson) -> Stored:
         """Store a lesson in place of the one before, unless that has more walks, or as many and the same decision.
 
-        The values of the generations before stay if the lesson before has the same id.
+        A lesson without a value makes way for any with one. The values of the generations before stay if the lesson
+        before has the same id.
         """
         with self._writing(game) as (connection, number):
             before = connection.execute(_WALKS, [number]).fetchone()
             informed = _UNDECIDED if lesson.decision is None else lesson.decision
-            if before is not None and before[0] >= lesson.walks:
+            if before is not None and before[0] >= lesson.walks and (before[2] or lesson.snapshot < 0):
                 if before[0] > lesson.walks:
                     return "behind"
                 if before[1] == informed:
@@ -397,11 +401,11 @@ class Lessons:
         number: int,
         game: RememberedGame,
         lesson: StoredLesson,
-        before: tuple[int, float, str, str] | None,
+        before: tuple[int, float, bool, str, str] | None,
     ) -> None:
-        """Write the rows of a lesson. `before`: walks, informed, created and id of the lesson before."""
+        """Write the rows of a lesson. `before`: those cells of the lesson before that `_WALKS` reads."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        created, former = before[2:] if before is not None else (now, secrets.token_hex(8))
+        created, former = before[3:] if before is not None else (now, secrets.token_hex(8))
         made = lesson.version or version("gamelore"), lesson.created or created, lesson.updated or now
         own = lesson.id or former
         if own != former:
