@@ -57,6 +57,7 @@ class Remembering(Gamelore):
         self.path = Path(knowledge) if knowledge is not None else default_path()
         self.quota = quota
         self._lessons: Lessons | None = None
+        self._teacher: Schooling | None = None  # of the last game without memory, because the store failed
 
     @property
     def lessons(self) -> Lessons:
@@ -79,7 +80,16 @@ class Remembering(Gamelore):
             return GameMemory(game, self.lessons, self.settings.seed, learns=self.learns)
         except KnowledgeError as error:
             _log.warning("plays without memory: %s", error)
-            return self._new_teacher(game)
+            if self._teacher is None or self._teacher.game is not game:
+                self._teacher = self._new_teacher(game)
+            return self._teacher
+
+    def _schooling_of(self, game: Game) -> Schooling:
+        """See `Gamelore._schooling_of`. If the store fails, the next match tries it again."""
+        schooling = super()._schooling_of(game)
+        if not isinstance(schooling, GameMemory):
+            self._schooling = None
+        return schooling
 
     def num_matches(self, graph: PositionGraph, role: int) -> int:
         """See `net.belief.LastingPlayer`. Without a store, this is 0."""
