@@ -18,7 +18,7 @@ from gamelore.memory.advice import rival_name
 from gamelore.memory.remembering import Remembering
 from gamelore.memory.schooling import MatchMemory
 from gamelore.net.belief import LastingPlayer, PlayerMatches
-from gamelore.players.player import Player
+from gamelore.players.player import Player, Turn
 from gamelore.search import solving
 from gamelore.search.champion import Gamelore
 from gamelore.search.settings import TeachingSettings
@@ -173,6 +173,27 @@ def test_a_store_that_fails_once_costs_one_match_its_memory(tmp_path: Path) -> N
     assert isinstance(first, MatchMemory)
     assert isinstance(second, MatchMemory)
     assert first._memory is second._memory
+
+
+def test_a_match_knows_what_the_solver_took_of_its_startclock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Remembering(knowledge=tmp_path / "k.db")
+    matches = PlayerMatches(load("breakthrough"), memory)
+    matches.start("m1", "white", startclock=1.0)
+
+    def solve(self: Gamelore, turn: Turn) -> bool:
+        end = process_time() + 0.02
+        while process_time() < end:
+            pass
+        return True
+
+    monkeypatch.setattr(Gamelore, "_solves", solve)
+    assert matches.ponder("m1", monotonic() + 0.02)
+    solved = prepared(memory).solved
+    assert 0.02 <= solved < 0.1
+    matches.advance("m1", None)
+    matches.choose("m1", monotonic() + 0.01)
+    assert matches.ponder("m1", monotonic() + 0.02)
+    assert prepared(memory).solved == solved, "the startclock is over"
 
 
 def test_a_missing_store_costs_a_player_that_does_not_learn_no_match(

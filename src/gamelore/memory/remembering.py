@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING
 
 from ..errors import GameloreError, KnowledgeError
@@ -17,7 +18,7 @@ from .schooling import GameMemory, MatchMemory
 
 if TYPE_CHECKING:
     from ..game.game import Game
-    from ..players.player import Finished
+    from ..players.player import Finished, Turn
     from ..players.position_graph import PositionGraph
 
 _log = logging.getLogger(__name__)
@@ -90,6 +91,15 @@ class Remembering(Gamelore):
         if not isinstance(schooling, GameMemory):
             self._schooling = None
         return schooling
+
+    def _solves(self, turn: Turn) -> bool:
+        """See `Gamelore._solves`. Tell the match how much of its startclock this took."""
+        begin, has_solved = process_time(), super()._solves(turn)
+        lane = self._lane(turn.graph.game, int(turn.lanes[0]))
+        is_startclock = not turn.plies[0] and lane.chosen is None
+        if has_solved and is_startclock and isinstance(lane.prepared, MatchMemory):
+            lane.prepared.solved += process_time() - begin
+        return has_solved
 
     def num_matches(self, graph: PositionGraph, role: int) -> int:
         """See `net.belief.LastingPlayer`. Without a store, this is 0."""
