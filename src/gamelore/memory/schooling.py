@@ -11,6 +11,8 @@ If the store has no lesson about the game, but one about a variant (retrieval.py
 learned in the first startclock becomes its rival, and the following ones are used for the trials. A startclock of half
 a minute or more has room for trials at once: its last part tries the lesson against what was learned in the rest, if
 it was never tried against such a rival. A lesson that has no rival of this startclock yet is tried in the same way.
+What was learned makes a rival, or has trials against it, only if it had most of the startclock in CPU time: matches
+share a process, and a machine may be busy.
 
 A knob (ledger.py) that has passed its test is used with a lesson that has passed.
 
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from ..search.settings import GrowthSettings
     from ..search.value import LinearValue
 
-_WHOLE = 0.8  # share of a startclock after which what was learned counts as a rival, or trials begin in a long one
+_WHOLE = 0.8  # share of a startclock in CPU time, which makes a rival, and after which trials begin in a long one
 _LONG = 30  # seconds of a long startclock
 _LONGEST = 600  # seconds of a startclock of which rivals are kept
 _OTHER_SEED = 1 << 20  # added to the seed of what is learned beside a lesson
