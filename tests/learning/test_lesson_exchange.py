@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gamelore import KnowledgeError, load
-from gamelore.learning import exchange
+from gamelore.learning import exchange, lesson_exchange
 from gamelore.learning.lesson_exchange import export_lessons, import_lessons
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import (
@@ -55,13 +56,95 @@ def test_all_comes_back(lessons: Lessons, other: Lessons, file: Path) -> None:
     before, after = lessons.kept(rules), other.kept(rules)
     assert before is not None
     assert after is not None
-    assert after.lesson.version == before.lesson.version
-    made = {"version": "", "created": "", "updated": ""}
-    assert replace(after.lesson, **made) == replace(before.lesson, **made)
-    assert after[1:] == before[1:]
+    assert after.lesson == before.lesson
+    assert before.taught.keys() == {LESSON, "startclock=1"}
+    assert after.taught == {LESSON: before.taught[LESSON]}, "rivals are learned anew"
+    assert after[2:] == before[2:]
     assert other.shapes().keys() == lessons.shapes().keys()
     assert import_lessons(other, file) == 0
     assert other.kept(rules) == after, "a second import changes nothing"
+
+
+def changed(file: Path, change: Callable[[Any], object]) -> Path:
+    """Change the lesson in a file."""
+    content = json.loads(file.read_text())
+    change(content["lessons"][0])
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_an_imported_lesson_tells_who_made_it_and_when(other: Lessons, file: Path) -> None:
+    rules, made = load("tictactoe").rules_hash, {"created": "long ago", "updated": "since then"}
+    import_lessons(other, changed(file, lambda lesson: lesson.update(gamelore="0.0.9", **made)))
+    lesson = other.find(rules)
+    assert lesson is not None
+    assert (lesson.version, lesson.created, lesson.updated) == ("0.0.9", *made.values())
+    other.put(load("tictactoe"), replace(STORED, walks=STORED.walks + 1))
+    lesson = other.find(rules)
+    assert lesson is not None
+    assert lesson.version == version("gamelore"), "it goes on here"
+    assert lesson.updated != made["updated"]
+    assert lesson.created == made["created"]
+
+
+def test_rivals_of_older_files_are_left_out(other: Lessons, file: Path) -> None:
+    """A player without a tested lesson plays with its rival, so it must have learned that itself."""
+    add = lambda lesson: lesson["taught"].update({"startclock=10": lesson["taught"][LESSON]})  # noqa: E731
+    assert import_lessons(other, changed(file, add)) == 1
+    assert other.pupils(load("tictactoe").rules_hash) == {LESSON: 2}
+
+
+def first_value(lesson: Any) -> dict[str, Any]:
+    value: dict[str, Any] = lesson["taught"][LESSON][0]
+    return value
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lesson: first_value(lesson)["constants"].__setitem__(0, 0.75),
+        lambda lesson: lesson["openings"][0][1][0].__setitem__(3, 99.0),
+        lambda lesson: lesson["trials"][0].__setitem__(6, 1.25),
+        lambda lesson: lesson.pop("checksum"),
+    ],
+    ids=["value", "opening", "test", "older file"],
+)
+def test_tests_of_something_else_do_not_count(other: Lessons, file: Path, change: Callable[[Any], object]) -> None:
+    assert import_lessons(other, changed(file, change)) == 1
+    assert other.trials(load("tictactoe").rules_hash) == []
+
+
+def test_tests_by_another_version_do_not_count(other: Lessons, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lesson_exchange, "version", lambda package: "another")
+    assert import_lessons(other, file) == 1
+    assert other.trials(load("tictactoe").rules_hash) == []
+
+
+def test_openings_of_two_stores_are_tested_together(lessons: Lessons, other: Lessons, file: Path) -> None:
+    """Those of the longer lesson, too. A second import brings nothing, so the tests stay."""
+    game, test = load("tictactoe"), TrialRow("openings", 1, "without")
+    lessons.add_evidence(game, test, lambda row: row._replace(num=3, better=1.5))
+    export_lessons(lessons, file)
+    longer = replace(STORED, walks=9_000_000)
+    other.put(game, longer)
+    other.put_opening(game, frozenset({"(cell 1 1 x)"}), [OpeningMove(1, "(mark 2 2)", 50, 40.0)])
+    for is_longer in (False, True):
+        other.add_evidence(game, test, lambda row: row._replace(num=3, better=1.5))
+        assert import_lessons(other, file) == is_longer
+        assert all(row.advice != "openings" for row in other.trials(game.rules_hash))
+        other.add_evidence(game, test, lambda row: row._replace(num=3, better=1.5))
+        assert import_lessons(other, file) == 0
+        assert any(row.advice == "openings" for row in other.trials(game.rules_hash))
+        lessons.put(game, replace(longer, walks=10_000_000))
+        export_lessons(lessons, file)
+
+
+def test_the_tests_of_openings_come_with_them(lessons: Lessons, other: Lessons, file: Path) -> None:
+    game = load("tictactoe")
+    lessons.add_evidence(game, TrialRow("openings", 1, "without"), lambda row: row._replace(num=3, better=1.5))
+    export_lessons(lessons, file)
+    import_lessons(other, file)
+    assert other.trials(game.rules_hash) == lessons.trials(game.rules_hash)
 
 
 def test_a_lesson_before_its_first_generation_comes_back(lessons: Lessons, other: Lessons, tmp_path: Path) -> None:
@@ -129,6 +212,8 @@ def test_chosen_lessons_only(lessons: Lessons, file: Path, tmp_path: Path) -> No
             "it has variables",
         ),
         (lambda file: file["lessons"][0]["taught"]["lesson"][0].update(determination=1.5), "<= 1"),
+        (lambda file: file["lessons"][0]["taught"]["lesson"][0].update(constants=[1e300, 0.0]), "<= 1e"),
+        (lambda file: first_value(file["lessons"][0])["weights"].update({"(cell 1 1 o)": [0.0, -1e39]}), ">= -1e"),
         (lambda file: file["lessons"][0]["openings"][0][1][0].__setitem__(0, 7), "7 is no number of one of 2 roles"),
         (lambda file: file["lessons"][0]["matches"][0].__setitem__(3, [["noop"]]), "a ply of a match does not have 2"),
         (lambda file: file["lessons"][0].update(progress="?"), "base64"),

@@ -91,6 +91,26 @@ def test_only_a_longer_lesson_takes_the_place(lessons: Lessons) -> None:
     assert lessons.value(game.rules_hash, PUPIL, 1) is None
 
 
+def test_a_lesson_without_a_value_makes_way_for_that_of_a_variant(lessons: Lessons) -> None:
+    """It keeps its id, and its tests of openings; a lesson with a value gives way to a longer one only."""
+    game = load("tictactoe")
+    blank = replace(LESSON, generation=0, value=NOTHING)
+    lessons.put(game, blank)
+    lessons.add_evidence(game, TrialRow("openings", 4, "without"), lambda row: row._replace(num=1))
+    before, trials = lessons.find(game.rules_hash), lessons.trials(game.rules_hash)
+    first = replace(LESSON, generation=0, walks=0, origin="a hash", likeness=0.5)
+    assert lessons.put(game, replace(blank, walks=0)) == "behind"
+    assert lessons.put(game, first) == "stored"
+    assert lessons.put(game, first) == "same"
+    back = lessons.find(game.rules_hash)
+    assert before is not None
+    assert back is not None
+    assert (back.snapshot, back.walks, back.origin) == (0, 0, "a hash")
+    assert (back.id, back.created) == (before.id, before.created)
+    assert lessons.trials(game.rules_hash) == trials
+    assert lessons.put(game, replace(LESSON, walks=-1)) == "behind"
+
+
 def test_a_lesson_may_begin_with_the_value_of_a_variant(lessons: Lessons) -> None:
     """It is state 0; informed playouts that were right there are no decision here."""
     game = load("tictactoe")
@@ -291,6 +311,17 @@ def test_a_quota(lessons: Lessons) -> None:
     assert not lessons.is_full
     assert Lessons(lessons.knowledge, quota=10).is_full
     assert not Lessons(lessons.knowledge, quota=1 << 30).is_full
+
+
+def test_what_is_deleted_leaves_room_in_the_quota(lessons: Lessons) -> None:
+    game, before = load("tictactoe"), lessons.knowledge.size
+    bounded = Lessons(lessons.knowledge, quota=before + 500_000)
+    lessons.put(game, replace(LESSON, progress=bytes(1_000_000)))
+    assert bounded.is_full
+    lessons.delete(game.rules_hash)
+    assert not bounded.is_full
+    lessons.put(game, replace(LESSON, progress=bytes(1_000_000)))
+    assert bounded.is_full
 
 
 def test_a_lesson_is_deleted_whole(lessons: Lessons) -> None:

@@ -372,6 +372,37 @@ def test_matches_choose_among_several_variants(
     assert lessons.trials(variant.rules_hash) == [], "the choice is no test"
 
 
+def test_a_lesson_without_a_value_begins_with_that_of_a_variant(game: Game, variant: Game, lessons: Lessons) -> None:
+    """A short first match leaves such a lesson, perhaps before the store has a variant."""
+    lessons.put(variant, StoredLesson(0, 4, 1000, 0.5, NOTHING))
+    state = lessons.state(variant.rules_hash)
+    first, second = Course(variant, lessons), Course(variant, lessons)
+    assert first.variant == second.variant == game.rules_hash
+    teacher = first.teacher
+    first.refresh()
+    assert first.teacher is teacher, "nothing is new in the store"
+    assert first._store() is not None
+    lesson = lessons.find(variant.rules_hash)
+    assert lesson is not None
+    assert state is not None
+    assert (lesson.id, lesson.origin, lesson.snapshot) == (state[0], game.rules_hash, 0)
+    second.go_on(monotonic() + 0.05, parts=["teaching"])
+    second.store_lesson()
+    first.refresh()
+    assert first.teacher.simulations >= 64
+    assert first._id == second._id == state[0]
+
+
+def test_a_lesson_without_a_value_goes_on_if_there_is_no_variant(game: Game, lessons: Lessons) -> None:
+    course = Course(game, lessons)
+    course.go_on(monotonic() + 0.01, parts=["teaching"])
+    lesson = replace(course._present_lesson(), generation=0, value=NOTHING)
+    lessons.put(game, lesson)
+    again = Course(game, lessons)
+    assert not again.variant
+    assert again.teacher.simulations == lesson.walks
+
+
 def test_there_is_no_choice_without_trials(variant: Game, lessons: Lessons) -> None:
     course = Course(variant, lessons)
     assert course._variants is not None
@@ -407,12 +438,15 @@ def test_a_choice_that_is_broken_off_is_stored(game: Game, variant: Game, lesson
     assert (lesson.origin, lesson.walks) == (game.rules_hash, 0)
 
 
+@pytest.mark.parametrize("is_blank", [False, True], ids=["new", "without a value"])
 def test_two_processes_that_chose_other_variants_go_on_with_the_same_one(
-    game: Game, variant: Game, lessons: Lessons
+    game: Game, variant: Game, lessons: Lessons, is_blank: bool
 ) -> None:
     other = load("breakthrough:width=5,height=6,rows=2")
     (right,) = Relatives(other, lessons).variants()
     lessons.put(other, StoredLesson(2, 10, 1000, 1.0, right.value))
+    if is_blank:
+        lessons.put(variant, StoredLesson(0, 4, 1000, 0.5, NOTHING))
     first, second = Course(variant, lessons), Course(variant, lessons)
     assert second._variants is not None
     second._variants = second._variants[::-1]

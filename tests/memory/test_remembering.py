@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 
 import numpy as np
 import pytest
@@ -18,10 +18,11 @@ from gamelore.memory.advice import rival_name
 from gamelore.memory.remembering import Remembering
 from gamelore.memory.schooling import MatchMemory
 from gamelore.net.belief import LastingPlayer, PlayerMatches
-from gamelore.players.player import Player
+from gamelore.players.player import Player, Turn
 from gamelore.search import solving
 from gamelore.search.champion import Gamelore
 from gamelore.search.settings import TeachingSettings
+from gamelore.search.teaching import Teacher
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 
@@ -34,10 +35,10 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> str:
-    """Play a match in the first role against first legal moves, after a startclock; return with what."""
+    """Play a match in the first role against first legal moves, after a startclock in CPU time; return with what."""
     matches.start(match, "white", startclock=startclock)
-    end = monotonic() + startclock
-    while monotonic() < end and matches.ponder(match, min(end, monotonic() + 0.02)):
+    end = process_time() + startclock
+    while process_time() < end and matches.ponder(match, monotonic() + 0.02):
         pass
     state, joint = MatchState(matches._graph), None
     while not matches.advance(match, joint).end:
@@ -151,6 +152,48 @@ def test_a_store_that_cannot_be_read_costs_no_match(
     assert "plays without memory" in caplog.text
     matches.advance("m1", None)
     assert matches.choose("m1", monotonic() + 0.05)
+
+
+def test_a_store_that_fails_once_costs_one_match_its_memory(tmp_path: Path) -> None:
+    path = tmp_path / "k.db"
+    path.write_text("this is no store")
+    memory = Remembering(knowledge=path)
+    matches = PlayerMatches(load("breakthrough"), memory)
+    teachers = []
+    for match in ("m1", "m2"):
+        matches.start(match, "white", startclock=0.0)
+        teachers.append(memory._lanes[0].prepared)
+        matches.abort(match)
+    assert isinstance(teachers[0], Teacher)
+    assert teachers[0] is teachers[1], "it knows what it has learned, as a player without memory"
+    path.unlink()
+    matches.start("m3", "white", startclock=0.0)
+    matches.start("m4", "white", startclock=0.0)
+    first, second = (memory._lanes[number].prepared for number in (0, 1))
+    assert isinstance(first, MatchMemory)
+    assert isinstance(second, MatchMemory)
+    assert first._memory is second._memory
+
+
+def test_a_match_knows_what_the_solver_took_of_its_startclock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Remembering(knowledge=tmp_path / "k.db")
+    matches = PlayerMatches(load("breakthrough"), memory)
+    matches.start("m1", "white", startclock=1.0)
+
+    def solve(self: Gamelore, turn: Turn) -> bool:
+        end = process_time() + 0.02
+        while process_time() < end:
+            pass
+        return True
+
+    monkeypatch.setattr(Gamelore, "_solves", solve)
+    assert matches.ponder("m1", monotonic() + 0.02)
+    solved = prepared(memory).solved
+    assert 0.02 <= solved < 0.1
+    matches.advance("m1", None)
+    matches.choose("m1", monotonic() + 0.01)
+    assert matches.ponder("m1", monotonic() + 0.02)
+    assert prepared(memory).solved == solved, "the startclock is over"
 
 
 def test_a_missing_store_costs_a_player_that_does_not_learn_no_match(

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, process_time, sleep
 
 import pytest
 
@@ -33,11 +33,11 @@ def memory_of(game: Game, lessons: Lessons) -> GameMemory:
 
 
 def match(memory: GameMemory, startclock: float = 1.0) -> MatchMemory:
-    """Let a memory use a startclock, and end the match."""
+    """Let a memory use a startclock, in CPU time, and end the match."""
     own = memory.begin(startclock)
-    end = monotonic() + startclock
-    while monotonic() < end and not own.is_done:
-        own.teach(min(end, monotonic() + 0.02))
+    end = process_time() + startclock
+    while process_time() < end and not own.is_done:
+        own.teach(monotonic() + 0.02)
     own.end()
     return own
 
@@ -86,6 +86,39 @@ def test_a_startclock_that_was_cut_short_gives_no_rival(game: Game, lessons: Les
     own.end()
     assert lessons.find(game.rules_hash) is not None
     assert rivals(lessons, game, 5) == []
+
+
+def test_a_startclock_on_a_busy_machine_gives_no_rival(game: Game, lessons: Lessons) -> None:
+    """Matches of a process share its time, too."""
+    own = memory_of(game, lessons).begin(1.0)
+    own.teach(monotonic() + 0.1)
+    sleep(1.0)
+    own.teach(monotonic() + 0.1)
+    own.end()
+    assert own.value is not None
+    assert lessons.find(game.rules_hash) is not None
+    assert rivals(lessons, game, 1) == []
+
+
+def test_a_lesson_is_not_tried_against_what_a_busy_machine_has_taught(
+    variant: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schooling_module, "_LONG", 1)
+    own = memory_of(variant, lessons).begin(1.0)
+    own.teach(monotonic() + 0.1)
+    sleep(1.0)
+    own.teach(monotonic() + 0.1)
+    assert lessons.trials(variant.rules_hash) == []
+    assert not own._was_tried
+
+
+def test_the_time_of_the_solver_belongs_to_the_startclock(game: Game, lessons: Lessons) -> None:
+    """A player without memory lacks it, too."""
+    own = memory_of(game, lessons).begin(1.0)
+    own.teach(monotonic() + 0.1)
+    own.solved += 0.9
+    own.end()
+    assert len(rivals(lessons, game, 1)) == 1
 
 
 def test_the_next_match_is_played_with_the_rival_while_the_lesson_goes_on(game: Game, lessons: Lessons) -> None:
@@ -308,7 +341,7 @@ def test_the_value_of_a_variant_is_used_if_it_is_better(
     monkeypatch.setattr(schooling_module, "_LONG", 1)
     memory = memory_of(variant, lessons)
     own = memory.begin(1.0)
-    own._begun -= 1.0
+    own._seconds += 1.0
     num_rounds = 0
     while own.snapshot is None:
         own.teach(monotonic() + 1.0)
@@ -336,7 +369,7 @@ def test_a_long_startclock_tries_a_variant_once(
     monkeypatch.setattr(schooling_module, "_LONG", 1)
     memory = memory_of(variant, lessons)
     own = memory.begin(1.0)
-    own._begun -= 0.85
+    own._seconds += 0.85
     while not lessons.trials(variant.rules_hash):
         own.teach(monotonic() + 0.05)
     own.end()

@@ -18,6 +18,7 @@ from gamelore.net.host import LocalSeat
 from gamelore.net.worker import Worker
 from gamelore.players.uct import UCT, SearchSettings
 from gamelore.rulesheets import load, path
+from gamelore.search.champion import Gamelore
 
 CONNECT_FOUR = path("connectfour").read_text(encoding="utf-8")
 CUT = {"connectfour": 12, "tictactoe": 12, "goofspiel": 12, "tictactoe3p": 12}
@@ -137,6 +138,24 @@ def test_the_time_of_a_move_ends_with_its_share(tmp_path: Path) -> None:
         worker.advance(str(share), None)
         worker.choose(str(share), time.monotonic() + 100.0, share)
         assert 0 < float((tmp_path / "left").read_text()) <= most
+
+
+def test_a_player_that_remembers_is_told_the_startclock_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rivals are named by it. Others are told the time that is left, which may be their deadline."""
+    told: list[float | None] = []
+    monkeypatch.setattr(Gamelore, "begin", lambda self, role, started: told.append(started.startclock))
+    rules = path("tictactoe").read_text(encoding="utf-8")
+    for options in ({"knowledge": tmp_path / "k.db"}, {}):
+        worker = Worker("gamelore", options, 1 << 30, 60.0)
+        for name, startclock in (("m1", 10), ("m2", None), ("m3", 0)):
+            worker.start(name, "xplayer", rules, deadline=time.monotonic() + 7.5, startclock=startclock)
+    remembering, others = told[:3], told[3:]
+    assert (remembering[0], remembering[2]) == (10, 0)
+    for left in (remembering[1], *others):
+        assert left is not None
+        assert 0.0 < left <= 7.5
 
 
 def test_by_the_clock_is_the_default_of_the_server_only() -> None:

@@ -4,19 +4,22 @@
      "lessons": [{"name", "roles", "rules",
                   "id", "gamelore", "created", "updated", "generation", "rounds", "walks", "seconds", "decision": share
                   of informed playouts or null, "origin", "likeness", "progress": base64,
-                  "taught": {pupil: [{"number", "walks", "seconds", "determination", "foresight", "informed",
+                  "taught": {"lesson": [{"number", "walks", "seconds", "determination", "foresight", "informed",
                                       "constants": [number of each role ..], "weights": {fact: [of each role ..]}} ..]},
                   "openings": [[[fact ..], [[role, move, visits, value] ..]] ..],
                   "matches": [[id, role, startclock, [[move of each role] ..], [goal ..]] ..],
                   "trials": [[advice, number, against, num, total, squares, better, worse] ..],
-                  "descriptors": {name: number}} ..]}
+                  "descriptors": {name: number}, "checksum": hash, see `_checksum`} ..]}
 
 See store/lesson_rows.py for what these are. A whole file is checked before anything is stored. Of two lessons about the
-same game, the one that was taught longer is kept, with its tests; rivals, openings and matches are added.
+same game, the one that was taught longer is kept, with its tests; openings and matches are added. Tests are left out if
+the checksum says that they are of other values or openings, or of another version of gamelore. Rivals stay behind: they
+depend on the machine, are soon learned again, and are played with without a test. Files of older versions have some.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -37,6 +40,7 @@ from .store.lesson_rows import (
     PlayedMatch,
     RememberedGame,
     Share,
+    Single,
     StoredLesson,
     StoredValue,
     Taught,
@@ -55,8 +59,8 @@ class _Value(Struct):
     determination: Share
     foresight: Share
     informed: Share | None
-    constants: tuple[float, ...]
-    weights: dict[Line, tuple[float, ...]]
+    constants: tuple[Single, ...]
+    weights: dict[Line, tuple[Single, ...]]
 
 
 class _Lesson(Struct):
@@ -80,6 +84,7 @@ class _Lesson(Struct):
     matches: list[PlayedMatch]
     trials: list[TrialRow]
     descriptors: dict[Line, Real] = {}
+    checksum: str = ""
 
 
 class _File(Struct):
@@ -127,7 +132,7 @@ def _exported(lessons: Lessons, rules_hash: str) -> _Lesson:
             "list shows all lessons"
         )
     lesson = kept.lesson
-    return _Lesson(
+    exported = _Lesson(
         row.name,
         lessons.roles(rules_hash),
         row.rules,
@@ -143,15 +148,14 @@ def _exported(lessons: Lessons, rules_hash: str) -> _Lesson:
         lesson.origin or None,
         lesson.likeness,
         lesson.progress,
-        {
-            pupil: [_Value(*taught[:3], **taught.value._asdict()) for taught in values]
-            for pupil, values in kept.taught.items()
-        },
+        {LESSON: [_Value(*taught[:3], **taught.value._asdict()) for taught in kept.taught.get(LESSON, ())]},
         [(sorted(facts), list(moves)) for facts, moves in kept.openings.items()],
         list(kept.matches),
         list(kept.trials),
         dict(kept.descriptors),
     )
+    exported.checksum = _checksum(exported)
+    return exported
 
 
 def import_lessons(lessons: Lessons, path: Path) -> int:
@@ -246,8 +250,7 @@ def _terms(lesson: _Lesson) -> Iterator[str]:
 
 def _kept(lesson: _Lesson) -> KeptLesson:
     """Return a lesson of a file for the store."""
-    taught = {pupil: [_taught(value) for value in values] for pupil, values in lesson.taught.items()}
-    own = taught.get(LESSON)
+    own = [_taught(value) for value in lesson.taught.get(LESSON, ())]
     value = own[-1].value if own else NOTHING
     if lesson.generation:
         value = value._replace(informed=lesson.decision)
@@ -255,7 +258,14 @@ def _kept(lesson: _Lesson) -> KeptLesson:
     spent = lesson.generation, lesson.rounds, lesson.walks, lesson.seconds
     stored = StoredLesson(*spent, value, lesson.progress, lesson.origin or "", lesson.likeness, *made)
     openings = {frozenset(facts): moves for facts, moves in lesson.openings}
-    return KeptLesson(stored, taught, openings, lesson.matches, lesson.trials, lesson.descriptors)
+    trials = lesson.trials if lesson.checksum == _checksum(lesson) else []
+    return KeptLesson(stored, {LESSON: own}, openings, lesson.matches, trials, lesson.descriptors)
+
+
+def _checksum(lesson: _Lesson) -> str:
+    """Return a hash of the tests of a lesson and of what they hold for; it says nothing about who made the file."""
+    tested = lesson.rules, lesson.taught.get(LESSON), lesson.openings, lesson.trials
+    return hashlib.sha256(msgspec.json.encode((version("gamelore"), *tested))).hexdigest()
 
 
 def _taught(value: _Value) -> Taught:

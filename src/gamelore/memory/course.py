@@ -131,12 +131,17 @@ class Course:
         if lesson is None and self._may_adopt:
             self._relatives.adopt()
             lesson = self._lessons.find(self.game.rules_hash)
-        self._is_new = lesson is None
-        lesson = lesson or self._carried()
+        self._stored_at, self._stored_walks = 0.0, lesson.walks if lesson else 0
+        is_blank = lesson is None or not (
+            lesson.generation or lesson.value.constants
+        )  # what a short first match leaves
+        begun = self._carried() if is_blank else None
+        self._is_new = lesson is None or begun is not None
+        if begun is not None:
+            lesson = replace(begun, id=lesson.id if lesson else "")
         self._variant = (lesson.origin, lesson.likeness) if lesson else ("", 0.0)
         self._id = lesson.id if lesson else ""
         self._before, self._taught = lesson.seconds if lesson else 0.0, 0.0  # CPU seconds, and those since then
-        self._stored_at, self._stored_walks = 0.0, lesson.walks if lesson else 0
         self._num_generations = lesson.generation if lesson else 0
         self._contests.clear()
         self._following = None
@@ -317,9 +322,9 @@ class Course:
         self._stored_at = self._taught
         lesson = self._present_lesson()
         became, state = self._lessons.put(self.game, lesson), self._lessons.state(self.game.rules_hash)
-        self._num_generations, self._is_new = lesson.generation, False
         # another process may have begun with another variant, and taught nothing either
-        is_foreign = became == "same" and not self._id
+        is_foreign = became == "same" and self._is_new
+        self._num_generations, self._is_new = lesson.generation, False
         if became == "behind" or is_foreign or state is None or (self._id and state[0] != self._id):
             self.teacher = self._resumed()
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING
 
 from ..errors import GameloreError, KnowledgeError
@@ -17,7 +18,7 @@ from .schooling import GameMemory, MatchMemory
 
 if TYPE_CHECKING:
     from ..game.game import Game
-    from ..players.player import Finished
+    from ..players.player import Finished, Turn
     from ..players.position_graph import PositionGraph
 
 _log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Remembering(Gamelore):
         self.path = Path(knowledge) if knowledge is not None else default_path()
         self.quota = quota
         self._lessons: Lessons | None = None
+        self._teacher: Schooling | None = None  # of the last game without memory, because the store failed
 
     @property
     def lessons(self) -> Lessons:
@@ -79,7 +81,25 @@ class Remembering(Gamelore):
             return GameMemory(game, self.lessons, self.settings.seed, learns=self.learns)
         except KnowledgeError as error:
             _log.warning("plays without memory: %s", error)
-            return self._new_teacher(game)
+            if self._teacher is None or self._teacher.game is not game:
+                self._teacher = self._new_teacher(game)
+            return self._teacher
+
+    def _schooling_of(self, game: Game) -> Schooling:
+        """See `Gamelore._schooling_of`. If the store fails, the next match tries it again."""
+        schooling = super()._schooling_of(game)
+        if not isinstance(schooling, GameMemory):
+            self._schooling = None
+        return schooling
+
+    def _solves(self, turn: Turn) -> bool:
+        """See `Gamelore._solves`. Tell the match how much of its startclock this took."""
+        begin, has_solved = process_time(), super()._solves(turn)
+        lane = self._lane(turn.graph.game, int(turn.lanes[0]))
+        is_startclock = not turn.plies[0] and lane.chosen is None
+        if has_solved and is_startclock and isinstance(lane.prepared, MatchMemory):
+            lane.prepared.solved += process_time() - begin
+        return has_solved
 
     def num_matches(self, graph: PositionGraph, role: int) -> int:
         """See `net.belief.LastingPlayer`. Without a store, this is 0."""

@@ -11,6 +11,8 @@ If the store has no lesson about the game, but one about a variant (retrieval.py
 learned in the first startclock becomes its rival, and the following ones are used for the trials. A startclock of half
 a minute or more has room for trials at once: its last part tries the lesson against what was learned in the rest, if
 it was never tried against such a rival. A lesson that has no rival of this startclock yet is tried in the same way.
+What was learned makes a rival, or has trials against it, only if it had most of the startclock in CPU time: matches
+share a process, and a machine may be busy.
 
 A knob (ledger.py) that has passed its test is used with a lesson that has passed.
 
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from ..search.settings import GrowthSettings
     from ..search.value import LinearValue
 
-_WHOLE = 0.8  # share of a startclock after which what was learned counts as a rival, or trials begin in a long one
+_WHOLE = 0.8  # share of a startclock in CPU time, which makes a rival, and after which trials begin in a long one
 _LONG = 30  # seconds of a long startclock
 _LONGEST = 600  # seconds of a startclock of which rivals are kept
 _OTHER_SEED = 1 << 20  # added to the seed of what is learned beside a lesson
@@ -75,6 +77,7 @@ class MatchMemory:
 
     Attributes:
         startclock: length of the startclock in seconds, rounded up
+        solved: CPU seconds of the startclock that the solver took
         verdicts: what was decided about the newest state of each kind of advice
         snapshot: number of the state of the lesson that is used; None if none is
         openings: the openings that are used; None if none are
@@ -83,7 +86,7 @@ class MatchMemory:
 
     def __init__(self, memory: GameMemory, startclock: float | None) -> None:
         self._memory, self._game, self.startclock = memory, memory.game, ceil(startclock or 0.0)
-        self._begun, self._used, self._seconds = monotonic(), 0.0, 0.0  # the last are CPU seconds
+        self._seconds, self.solved = 0.0, 0.0  # CPU seconds of learning, and of the solver
         self._learns, self._num_generations = memory.learns and not memory.lessons.is_full, 0
         self._fixed: tuple[LinearValue | None, GrowthSettings] | None = None  # stored, and used in this match
         self.verdicts: Mapping[str, Verdict] = {LESSON: "open", OPENINGS: "open"}
@@ -149,7 +152,7 @@ class MatchMemory:
             if self._fresh is None:
                 if self._learns:
                     self._memory.course.go_on(deadline, self._hear)
-            elif self._has_candidate and monotonic() > self._begun + _WHOLE * self.startclock:
+            elif self._has_candidate and self._is_whole:
                 self._try_against(self._fresh, deadline)
             else:
                 self._fresh.teach(deadline)
@@ -157,7 +160,7 @@ class MatchMemory:
                     self._store_first(self._fresh)
         except KnowledgeError as error:
             self._stop_storing(error)
-        self._used, self._seconds = monotonic() - self._begun, self._seconds + process_time() - begin
+        self._seconds += process_time() - begin
 
     def _hear(self, told: Told) -> None:
         """Decide again after a test."""
@@ -169,6 +172,11 @@ class MatchMemory:
         """Whether there is a lesson that matches may still speak for or against, and time for them."""
         has_lesson = self._memory.course.snapshot is not None
         return self._learns and has_lesson and self._has_time and self.verdicts[LESSON] == "open"
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether so much was learned as in a startclock that has a core for itself, where the solver takes a part."""
+        return self._seconds + self.solved >= _WHOLE * self.startclock
 
     def _try_against(self, fresh: Teacher, deadline: float) -> None:
         """Try the lesson against what was learned in this startclock; use it if it is better."""
@@ -192,8 +200,8 @@ class MatchMemory:
             elif learns and self._fresh is not None and self._fresh.simulations:
                 if self._is_first:
                     self._store_first(self._fresh)
-                is_whole = _WHOLE * self.startclock <= self._used <= _LONGEST or self._fresh.is_done
-                if self.startclock and is_whole and not self._was_tried:  # last: a pause may renew the value
+                is_whole = self._is_whole or self._fresh.is_done
+                if 0 < self.startclock <= _LONGEST and is_whole and not self._was_tried:  # a pause may renew the value
                     self._memory.course.store_rival(self._fresh, self.startclock, self._seconds)
         except KnowledgeError as error:
             self._stop_storing(error)

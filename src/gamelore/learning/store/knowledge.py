@@ -179,9 +179,11 @@ class KnowledgeStore(StoreFile):
 
     @property
     def size(self) -> int:
-        """Size on disk in bytes, including SQLite's write-ahead log."""
-        log = self.path.with_name(f"{self.path.name}-wal")
-        return sum(file.stat().st_size for file in (self.path, log) if file.exists())
+        """Size in bytes, without the pages that deletions have left for new rows: the file itself never shrinks."""
+        with self.reading() as connection:
+            names = ("page_count", "freelist_count", "page_size")
+            pages, free, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+        return int((pages - free) * page)
 
     def games(self) -> list[GameRow]:
         """Return all games of the store that have a learner or a lesson, oldest first."""

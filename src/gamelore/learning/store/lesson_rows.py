@@ -73,6 +73,8 @@ if TYPE_CHECKING:
 
 Role = Annotated[int, Meta(ge=0, le=1000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+Single = Annotated[float, Meta(ge=-1e30, le=1e30)]
+"""A number of a value: sums of many of them are finite in float32, too."""
 LESSON = "lesson"
 """The pupil that is the lesson itself."""
 VARIANT = "variant"
@@ -321,7 +323,10 @@ _LESSON = (
     "SELECT id, version, created, updated, generation, rounds, walks, seconds, informed, origin, likeness, progress "
     "FROM lesson WHERE game = ?"
 )
-_WALKS = "SELECT walks, informed, created, id FROM lesson WHERE game = ?"
+_WALKS = (
+    f"SELECT walks, informed, EXISTS (SELECT 1 FROM taught WHERE game = lesson.game AND pupil = '{LESSON}'), "
+    "created, id FROM lesson WHERE game = ?"
+)
 _OWN_VALUES = {"trial": "", "taught": f" AND pupil = '{LESSON}'"}  # of a lesson, with the tests of them
 _TAUGHT = (
     "SELECT number, walks, seconds, determination, foresight, informed, constants, weights, roles FROM taught "
@@ -376,12 +381,13 @@ class Lessons:
     def put(self, game: Game, lesson: StoredLesson) -> Stored:
         """Store a lesson in place of the one before, unless that has more walks, or as many and the same decision.
 
-        The values of the generations before stay if the lesson before has the same id.
+        A lesson without a value makes way for any with one. The values of the generations before stay if the lesson
+        before has the same id.
         """
         with self._writing(game) as (connection, number):
             before = connection.execute(_WALKS, [number]).fetchone()
             informed = _UNDECIDED if lesson.decision is None else lesson.decision
-            if before is not None and before[0] >= lesson.walks:
+            if before is not None and before[0] >= lesson.walks and (before[2] or lesson.snapshot < 0):
                 if before[0] > lesson.walks:
                     return "behind"
                 if before[1] == informed:
@@ -395,18 +401,19 @@ class Lessons:
         number: int,
         game: RememberedGame,
         lesson: StoredLesson,
-        before: tuple[int, float, str, str] | None,
+        before: tuple[int, float, bool, str, str] | None,
     ) -> None:
-        """Write the rows of a lesson. `before`: walks, informed, created and id of the lesson before."""
+        """Write the rows of a lesson. `before`: those cells of the lesson before that `_WALKS` reads."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        created, former = before[2:] if before is not None else (now, secrets.token_hex(8))
+        created, former = before[3:] if before is not None else (now, secrets.token_hex(8))
+        made = lesson.version or version("gamelore"), lesson.created or created, lesson.updated or now
         own = lesson.id or former
         if own != former:
             connection.execute("DELETE FROM taught WHERE game = ? AND pupil = ?", (number, LESSON))
         taught = lesson.generation, lesson.rounds, lesson.walks, lesson.seconds
         informed = _UNDECIDED if lesson.decision is None else lesson.decision
         variant = lesson.origin, lesson.likeness, rule_shapes(game.rulesheet).tobytes()
-        row = (number, own, version("gamelore"), created, now, *taught, informed, *variant, lesson.progress)
+        row = (number, own, *made, *taught, informed, *variant, lesson.progress)
         _put(connection, "lesson", [row])
         if lesson.snapshot >= 0:
             added = Taught(lesson.snapshot, lesson.walks, lesson.seconds, lesson.value)
@@ -468,7 +475,7 @@ class Lessons:
         """Add all that other stores had about games, in one transaction; return how many lessons are new or longer.
 
         A lesson that was taught longer takes the place of the one before, with its tests. Rivals, openings and matches
-        are added.
+        are added. Tests of openings are deleted if others come to them.
         """
         try:
             with self.knowledge.writing() as connection:
@@ -492,8 +499,10 @@ class Lessons:
                 _put(connection, "taught", rows, "IGNORE")
             elif is_longer:
                 _put(connection, "taught", rows)  # the walks and seconds of the newest state are not those of today
-        for facts, moves in kept.openings.items():
-            self._put_opening(connection, number, facts, moves)
+        had_book = connection.execute("SELECT count(*) FROM opening WHERE game = ?", [number]).fetchone()[0] > 0
+        has_put = [self._put_opening(connection, number, facts, moves) for facts, moves in kept.openings.items()]
+        if had_book and (is_longer or any(has_put)):  # no test was of these openings together
+            connection.execute("DELETE FROM trial WHERE game = ? AND advice = 'openings'", [number])
         for match in kept.matches:
             _put_match(connection, number, match)
         if kept.descriptors:
@@ -752,8 +761,8 @@ def _taught(connection: sqlite3.Connection, game: int | None, pupil: str, order:
 
 def _value(row: _TaughtCells) -> StoredValue:
     """Return the value in a row. Raise a MsgspecError if it lacks a number for a role."""
-    constants = msgspec.convert(from_json(row.constants), tuple[float, ...])
-    weights = msgspec.convert(from_json(row.weights), dict[Line, tuple[float, ...]])
+    constants = msgspec.convert(from_json(row.constants), tuple[Single, ...])
+    weights = msgspec.convert(from_json(row.weights), dict[Line, tuple[Single, ...]])
     if len(constants) not in (0, num_roles := len(from_json(row.roles))):
         raise msgspec.ValidationError(f"{len(constants)} constants for {num_roles} roles")
     if any(len(own) != len(constants) for own in weights.values()):
