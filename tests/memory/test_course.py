@@ -668,9 +668,9 @@ def test_knobs_are_tried_in_the_order_of_the_ledger(game: Game, lessons: Lessons
     """In many games with the same descriptors, all knobs won, but some won by more."""
     own, order = descriptors(game), sorted(KNOBS, reverse=True)
     sheets = [parse(f"(role r{n}) (init s) (<= terminal (true s)) (goal r{n} 0) (legal r{n} m)") for n in range(300)]
-    for sheet in sheets:
+    for number, sheet in enumerate(sheets):
         other = OtherGame(sheet.rules_hash, "other", sheet.roles, sheet)
-        lesson = StoredLesson(1, 10, 1000, 1.0, NOTHING, id="x")
+        lesson = StoredLesson(1, 10, 1000, 1.0, NOTHING, id=f"x{number}")
         trials = [TrialRow(knob, 1, WITHOUT, 1000, 900.0 - 50 * place) for place, knob in enumerate(order)]
         lessons.add([(other, KeptLesson(lesson, {}, {}, [], trials, own))])
     assert [row[:3] for row in knob_trials(game, lessons)] == [(order[0], 0, WITHOUT)]

@@ -67,6 +67,7 @@ class FakeWorkers:
         self.opens = False
         self.thoughts = 0  # number of times that the player says that it uses the startclock
         self.matches: list[FakeMatch] = []
+        self.startclocks: list[float | None] = []
 
     async def happen(self, what: str) -> None:
         self.happened.append(what)
@@ -90,7 +91,9 @@ class FakeWorkers:
         rules: str,
         on_opening: Callable[[tuple[str, ...]], None],
         deadline: float | None = None,
+        startclock: float | None = None,
     ) -> FakeMatch:
+        self.startclocks.append(startclock)
         if self.opens:
             on_opening(self.legal)
         await self.happen("start")
@@ -214,6 +217,14 @@ def test_a_player_that_has_thought_enough_is_ready_before_the_clock_ends(monkeyp
         workers.thoughts = 3
         await begun(server, startclock=100)
         assert workers.thoughts == -1, "it was asked until it had nothing to think about"
+
+    played(start)
+
+
+def test_the_player_is_told_the_startclock():
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        await begun(server, startclock=7)
+        assert workers.startclocks == [7]
 
     played(start)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
@@ -218,6 +219,23 @@ def test_it_plays_as_a_table_does(runner, workers) -> None:
         await again.abort()
 
     runner.run(series())
+
+
+def test_a_process_is_told_the_startclock_and_its_end(runner, workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, ask = dict[str, float](), WorkerProcess.ask
+
+    async def noted(self: WorkerProcess, do: str, seconds: float, /, **given: Any) -> Any:
+        told.update({name: given[name] for name in ("deadline", "startclock") if do == "start"})
+        return await ask(self, do, seconds, **given)
+
+    async def test() -> None:
+        monkeypatch.setattr(WorkerProcess, "ask", noted)
+        clock = {"deadline": time.monotonic() + 7.5, "startclock": 10}
+        match = await workers.start("m", "xplayer", TICTACTOE, **clock)
+        assert told == clock
+        await match.abort()
+
+    runner.run(test())
 
 
 def test_scrambled_rules_are_recognised_and_moves_are_in_their_words(runner, workers) -> None:

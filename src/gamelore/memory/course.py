@@ -132,9 +132,8 @@ class Course:
             self._relatives.adopt()
             lesson = self._lessons.find(self.game.rules_hash)
         self._stored_at, self._stored_walks = 0.0, lesson.walks if lesson else 0
-        is_blank = lesson is None or not (
-            lesson.generation or lesson.value.constants
-        )  # what a short first match leaves
+        # a short first match leaves a lesson without a value
+        is_blank = lesson is None or not (lesson.generation or lesson.value.constants)
         begun = self._carried() if is_blank else None
         self._is_new = lesson is None or begun is not None
         if begun is not None:

@@ -22,6 +22,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
@@ -179,8 +180,9 @@ class PlayerServer:
         The startclock ends at the deadline.
         """
         start = session.start
-        settings = start.match, start.role, start.rules, session.open, deadline
-        running = await _attempt(session.tell, "it cannot be played", self._workers.start, *settings)
+        settings = start.match, start.role, start.rules, session.open
+        begin = partial(self._workers.start, deadline=deadline, startclock=start.startclock)
+        running = await _attempt(session.tell, "it cannot be played", begin, *settings)
         if running is None:
             self._let_go(session)
         else:

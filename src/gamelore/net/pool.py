@@ -445,15 +445,15 @@ class Workers:
         return game.name
 
     async def start(
-        self, match: str, role: str, rules: str, on_opening: Opening | None = None, deadline: float | None = None
+        self, match: str, role: str, rules: str, on_opening: Opening | None = None, **clock: float
     ) -> RunningMatch:
-        """Begin a match, whose startclock ends at `deadline`. `on_opening` receives the role's first legal moves soon.
+        """Begin a match; `clock`: see `RunningMatch`. `on_opening` receives the role's first legal moves soon.
 
         Raise GDLError for rules that cannot be played, any other GameloreError that the worker process raises, and
         GameloreError if this process dies or exceeds its limits.
         """
         running = RunningMatch(self, match, {"role": role, "rules": rules}, on_opening)
-        running.deadline = deadline
+        running.clock = clock
         try:
             await running.begin()
         except BaseException:
@@ -636,13 +636,13 @@ class RunningMatch:
     id      id of the match, as the host wrote it
     game    name of the game; "game-" and some digits for an unknown game
     number  number of the match for its random streams; see `PlayerMatches.start`
-    deadline  end of the startclock, in seconds of `time.monotonic`; None if it is not known
+    clock   `deadline` and `startclock` for `Worker.start`; {} if they are not known
     """
 
     def __init__(self, workers: Workers, id: str, about: dict[str, Any], on_opening: Opening | None) -> None:
         self.id, self.game = id, ""
         self.number: int | None = None
-        self.deadline: float | None = None
+        self.clock: Mapping[str, float] = {}
         self._workers, self._about, self._seconds = workers, about, workers.settings.prepare_seconds
         self._key = f"{id}#{secrets.token_hex(8)}"  # the store notes it after learning
         self._history: list[Sequence[str] | None] = []
@@ -786,7 +786,7 @@ class RunningMatch:
         if self.number is None and not self._workers.is_lasting:
             self.number = next(game.numbers)
         history, seconds = list(self._history), self._seconds + LEARN_SECONDS
-        given = {**self._about, "match": self._key, "number": self.number, "deadline": self.deadline}
+        given = {**self._about, "match": self._key, "number": self.number, **self.clock}
         self.number, state = await process.ask("start", seconds, history=history, **given)
         self._state, self._num_told = _advanced(state), len(history)
 
