@@ -240,17 +240,18 @@ def play(job: MemoryJob, report: Report) -> list[Outcome]:
     return play_memory_job(job, report)
 
 
-def worse(settings: Iterable[MemorySetting], store: ResultStore) -> list[MemorySetting]:
+def worse(settings: Sequence[MemorySetting], store: ResultStore) -> list[MemorySetting]:
     """Return the contests in which memory may be of harm: the one-sided p of their pairs is below SUSPECT.
 
     Nothing is corrected for the number of games: fresh matches decide, so one too many costs time only.
     """
-    return [setting for setting in settings if setting.arm != "default" and _is_suspect(teachings(store, setting.id))]
+    pairs = {x.id: [*chain.from_iterable(teachings(store, x.id).values())] for x in settings}
+    return [x for x in settings if x.arm != "default" and p_of_harm(pairs[x.id]) < SUSPECT]
 
 
-def _is_suspect(scores: Mapping[int, Sequence[float]]) -> bool:
-    pairs = [*chain.from_iterable(scores.values())]
-    return len(pairs) > 1 and np.mean(pairs) < 50 and p_value(pairs, 50.0) / 2 < SUSPECT
+def p_of_harm(scores: Sequence[float]) -> float:
+    """Return the one-sided p that scores are below 50 %; 1 if their mean is not, or without scores."""
+    return p_value(scores, 50.0) / 2 if scores and np.mean(scores) < 50 else 1.0
 
 
 def fresh(setting: MemorySetting) -> MemorySetting:
@@ -348,7 +349,7 @@ def decided(losers: Sequence[MemorySetting], again: ResultStore) -> Iterator[str
         own = [setting for setting in losers if setting.arm == arm]
         means = {setting.id: [*_means(again, setting.id).values()] for setting in own}
         is_whole = all(len(means[setting.id]) == setting.runs for setting in own)
-        values = {name: p_value(runs, 50.0) / 2 if np.mean(runs) < 50 else 1.0 for name, runs in means.items() if runs}
+        values = {name: p_of_harm(runs) for name, runs in means.items() if runs}
         are_worse = significant(values, LEVEL) if is_whole else []
         for setting in own:
             runs = means[setting.id]
@@ -428,7 +429,7 @@ def main(
         store.check({setting.id: setting for setting in (*settings, *studies)}, version)
         if stage == "study":
             _play(studies, store, knowledge, workers, version)
-        if stage == "contests":
+        elif stage == "contests":
             _play(settings, store, knowledge, workers, version)
         losers = [fresh(setting) for setting in worse(settings, store)] if stage != "study" else []
         if stage == "replay":

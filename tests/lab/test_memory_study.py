@@ -27,6 +27,7 @@ from gamelore.lab.studies.memory_study import (
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import (
     LESSON,
+    OPENINGS,
     WITHOUT,
     Lessons,
     OpeningMove,
@@ -36,7 +37,6 @@ from gamelore.learning.store.lesson_rows import (
 )
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
-from gamelore.memory.advice import OPENINGS
 from gamelore.memory.lesson import fact_texts
 from gamelore.search.settings import TeachingSettings
 

@@ -19,6 +19,7 @@ from gamelore.gdl.syntax import Rulesheet, parse
 from gamelore.learning.store.lesson_rows import (
     LESSON,
     NOTHING,
+    OPENINGS,
     WITHOUT,
     KeptLesson,
     Lessons,
@@ -32,7 +33,7 @@ from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
 from gamelore.memory import lesson as lesson_module
 from gamelore.memory import rivals as rivals_module
-from gamelore.memory.advice import OPENINGS, rival_name
+from gamelore.memory.advice import rival_name
 from gamelore.memory.course import Course, Snapshot, Told
 from gamelore.memory.descriptors import descriptors
 from gamelore.memory.ledger import KNOBS

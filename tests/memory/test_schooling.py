@@ -7,11 +7,11 @@ from time import monotonic, process_time, sleep
 import pytest
 
 from gamelore import Game, KnowledgeError
-from gamelore.learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredValue, TrialRow
+from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredValue, TrialRow
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
 from gamelore.memory import schooling as schooling_module
-from gamelore.memory.advice import OPENINGS, rival_name
+from gamelore.memory.advice import rival_name
 from gamelore.memory.schooling import GameMemory, MatchMemory
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher

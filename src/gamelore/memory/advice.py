@@ -24,10 +24,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from ..learning.store.lesson_rows import LESSON, WITHOUT, TrialRow
+from ..learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, TrialRow
 from .evidence import BettingTest
 
-OPENINGS = "openings"
 KNOB_STATE = 0
 """The only state of a knob."""
 LEVEL = 0.1

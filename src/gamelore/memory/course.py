@@ -20,13 +20,13 @@ from itertools import islice
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-from ..learning.store.lesson_rows import LESSON, WITHOUT, Lessons, StoredLesson, TrialRow
+from ..learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredLesson, TrialRow
 from ..search.rounds import Rounds
 from ..search.settings import GrowthSettings, TeachingSettings
 from ..search.teaching import Teacher, teaching_key
 from ..search.thinking import Search
 from ..search.value import LinearValue
-from .advice import OPENINGS, STARTCLOCKS, is_decided, is_in_order, passed, rival_name, startclock_of, with_scores
+from .advice import STARTCLOCKS, is_decided, is_in_order, passed, rival_name, startclock_of, with_scores
 from .book import Book, state_of_book
 from .evidence import MIDDLE
 from .ledger import KNOBS, Ledger, with_knob

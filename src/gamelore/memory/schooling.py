@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import KnowledgeError
-from ..learning.store.lesson_rows import LESSON, TrialRow
+from ..learning.store.lesson_rows import LESSON, OPENINGS, TrialRow
 from ..search.teaching import Teacher
-from .advice import OPENINGS, Verdict, passed, reason, rival_name, verdict
+from .advice import Verdict, passed, reason, rival_name, verdict
 from .course import Course, Told, new_teacher
 from .ledger import taken_knob, with_knob
 from .lesson import restored_value, stored

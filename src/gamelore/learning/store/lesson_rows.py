@@ -77,6 +77,8 @@ Single = Annotated[float, Meta(ge=-1e30, le=1e30)]
 """A number of a value: sums of many of them are finite in float32, too."""
 LESSON = "lesson"
 """The pupil that is the lesson itself."""
+OPENINGS = "openings"
+"""The advice that is the book of openings."""
 VARIANT = "variant"
 """The advice in the ledger that is the value of a variant."""
 WITHOUT = "without"
@@ -502,7 +504,7 @@ class Lessons:
         had_book = connection.execute("SELECT count(*) FROM opening WHERE game = ?", [number]).fetchone()[0] > 0
         has_put = [self._put_opening(connection, number, facts, moves) for facts, moves in kept.openings.items()]
         if had_book and (is_longer or any(has_put)):  # no test was of these openings together
-            connection.execute("DELETE FROM trial WHERE game = ? AND advice = 'openings'", [number])
+            connection.execute("DELETE FROM trial WHERE game = ? AND advice = ?", [number, OPENINGS])
         for match in kept.matches:
             _put_match(connection, number, match)
         if kept.descriptors:

@@ -28,9 +28,9 @@ from ...lab.feature_trees import drawable, feature_text, features_figure, labell
 from ...lab.figures import TRAILING, svg_text
 from ...learning.store.features import FeatureValues
 from ...learning.store.knowledge import KnowledgeStore
-from ...learning.store.lesson_rows import LESSON, Lessons, TrialRow
+from ...learning.store.lesson_rows import LESSON, OPENINGS, Lessons, TrialRow
 from ...learning.store.schema import GameRow, Origin, StoredLearner, to_json
-from ...memory.advice import OPENINGS, evidence_of, level_of
+from ...memory.advice import evidence_of, level_of
 from ...net.requests import answer_requests, limits_within, processor_time
 from .knowledge_map import (
     Rewards,
