@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
 
 import gamelore
@@ -578,3 +579,29 @@ def test_lessons(tmp_path: Path) -> None:
     assert json.loads(again.stdout) == {**rows, "retrievals": [], "startclocks": []}
     assert "1 of 1 lessons" in done.stderr
     assert not again.stderr
+
+
+def test_kept_trials_go_from_store_to_store(script_of: Scripts, tmp_path: Path) -> None:
+    names, file = script_of("kept_trials.py"), tmp_path / "trials.jsonl.gz"
+    settings = [MemorySetting(f"{name}/known/1s", name, 1, 2, "known", (), 1.0, 1.0, 2.0, 1, 1) for name in "ab"]
+    first, second = (tmp_path / name / "results.db" for name in ("first", "second"))
+    for path, setting in zip((first, second), settings, strict=True):
+        with ResultStore(path) as store:
+            rewards = None if setting is settings[0] else np.array([1.5, 2.5], "f4")
+            store.add([Outcome(Trial(setting, 1), rewards, result={"scores": [50.0]})], "v1")
+    names["main"](first.parent, file)
+    names["main"](second.parent, file)
+    whole = file.read_bytes()
+    names["main"](first.parent, file)
+    assert file.read_bytes() == whole, "everything was in the file"
+    for path in (first, second):
+        with ResultStore(path) as store:
+            assert store.finished() == {("a/known/1s", 1), ("b/known/1s", 1)}
+            assert store.by_run("a/known/1s") == {1: {"scores": [50.0]}}
+    assert names["stored"](first) == names["stored"](second)
+    third = tmp_path / "third" / "results.db"
+    with ResultStore(third) as store:
+        store.add([Outcome(Trial(settings[0], 1), result={"scores": [0.0]})], "v1")
+    with pytest.raises(SystemExit, match="run 1 of a/known/1s"):
+        names["main"](third.parent, file)
+    assert file.read_bytes() == whole
