@@ -27,6 +27,7 @@ from gamelore.search.tree import (
     SOLE_WINNER,
     STAGE,
     UNRELATED,
+    VISITS,
     Tree,
     first_assumption,
 )
@@ -35,9 +36,18 @@ from gamelore.solver.solution import solve
 SOLVED = ["tictactoe", "losetictactoe", "connect3", "capturego3", "othello4", "breakthrough:width=3,height=5"]
 
 
-def grown(game: Game, walks: int, *, assumption: int = 100, seed: int = 1, least: int = 32, threads: int = 1) -> Tree:
+def grown(
+    game: Game,
+    walks: int,
+    *,
+    assumption: int = 100,
+    seed: int = 1,
+    least: int = 32,
+    threads: int = 1,
+    proves: bool = True,
+) -> Tree:
     tree = Tree(game, 4 * walks + 2048, 64 * walks)
-    tree.assumption = assumption
+    tree.assumption, tree.proves = assumption, proves
     tree.start(game.initial)
     grower(game, GrowthSettings(least=least), threads).grow(tree, walks, stream(seed), (0, 10_000))
     return tree
@@ -80,6 +90,33 @@ def test_bounds_without_opposite_interests_hold_too() -> None:
     assert (tree.arrays.low[:size] <= values).all()
     assert (values <= tree.arrays.high[:size]).all()
     assert (tree.arrays.nodes[:size, STAGE] == PROVED).sum() > 100
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_without_proofs_only_ends_of_the_match_are_proved(threads: int) -> None:
+    """Nothing is closed then, and the search takes all walks; with proofs, it takes fewer, and a draw is proved."""
+    game = load("tictactoe")
+    tree = grown(game, 20_000, threads=threads, proves=False)
+    arrays, size = tree.arrays, tree.num_nodes
+    is_end = ~arrays.counts[:size].all(axis=1)
+    assert is_end.any()
+    assert ((arrays.nodes[:size, STAGE] == PROVED) <= is_end).all()
+    assert arrays.nodes[0, VISITS] == 20_000
+    assert not arrays.closed.any()
+    assert not arrays.low[:size][~is_end].any()
+    assert (arrays.high[:size][~is_end] == 100).all()
+
+
+def test_the_search_proves_unless_it_must_not() -> None:
+    game = load("tictactoe")
+    for proofs in (True, False):
+        search = Search(game, GrowthSettings(proofs=proofs))
+        search.begin(game.initial, stream(1))
+        search.run(20_000)
+        assert search.is_proved == proofs
+        search.follow(np.zeros(2, np.int32))
+        search.run(20_000)
+        assert search.is_proved == proofs, "the setting holds after a move, too"
 
 
 def test_values_by_hand() -> None:

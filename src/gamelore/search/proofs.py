@@ -34,6 +34,7 @@ from .tree import (
     MOVER,
     NOBODY,
     PROVED,
+    PROVES,
     SOLE_WINNER,
     STAGE,
     TreeArrays,
@@ -172,7 +173,7 @@ def _prove(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
 @inlined
 def _tighten_node(tree: TreeArrays, node: int, tops: U8, assumption: int) -> bool:
     """Compute the bounds of a node from those of its children; return whether they change."""
-    if tree.nodes[node, MOVER] == NOBODY or tree.nodes[node, STAGE] == PROVED:
+    if not tree.size[PROVES] or tree.nodes[node, MOVER] == NOBODY or tree.nodes[node, STAGE] == PROVED:
         return False
     mover, first, count = tree.nodes[node, MOVER], tree.nodes[node, FIRST], tree.nodes[node, COUNT]
     first += mover  # other roles have one move each

@@ -26,6 +26,7 @@ class GrowthSettings:
                  allows it, see `circuit.playout.informed_playouts`. If it is not given: 0, or what teaching says
     max_plies    maximum length of a playout; a longer playout gives 0 to every role
     transpositions  whether moves in another order lead to the same node, see tree.py
+    proofs       whether bounds on goals are backed up, so that the search proves what it can, see proofs.py
     scout        whether to look at all children of a node when its moves are listed, see walks.py
     prior_visits number of virtual visits of a new move by a learned value that explains everything; see value.py
     gain         factor of the difference between the learned value of a move and the mean value of its siblings
@@ -49,6 +50,7 @@ class GrowthSettings:
     informed: float | None = None
     max_plies: int = MAX_PLIES
     transpositions: bool = True
+    proofs: bool = True
     scout: bool = True
     prior_visits: int = 16
     gain: float = 1.0

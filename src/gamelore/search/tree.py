@@ -63,7 +63,8 @@ UNRELATED, SOLE_WINNER = -1, -2
 NEW, SEEN, LISTING, LISTED, PROVED = range(5)
 # Indices of `TreeArrays.size`. NUM_SLOTS: number of the first slots that are in use. NUM_STORED: number of full slots.
 # RESERVED: number of nodes that batches under way may still add; there is also room for the moves of so many nodes.
-NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED, RESERVED = range(7)
+# PROVES: 1 if bounds are backed up, else 0.
+NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED, RESERVED, PROVES = range(8)
 _FIRST_SLOTS = 1 << 12
 _SLOTS_BEFORE_NEXT = 16  # for each node, when the hash table grows: storing all nodes again takes time
 _MOST_LAYERS = 1 << 16
@@ -81,7 +82,7 @@ _LEAST_LEAVES = 256
 class TreeArrays(NamedTuple):
     """The arrays of a tree, all with unused entries at the end.
 
-    size     int64[7], see the indices above
+    size     int64[8], see the indices above
     nodes    int32[nodes, 8], see the columns above
     states   uint64[nodes, words]
     joint    int32[nodes, roles + 1], the joint move that leads to the node, as indices into the moves of each role;
@@ -148,7 +149,8 @@ class Tree:
     There is room for the moves of `leaves` positions at least, even if all actions are legal there.
     The system gives memory to the arrays only as they fill. `tops` are the highest goals of the roles. `assumption` is
     what bounds and minimax values take for granted of the goals of all roles together, see proofs.py: the sum of the
-    goals of two roles with opposite interests, 0 or more, else SOLE_WINNER or UNRELATED.
+    goals of two roles with opposite interests, 0 or more, else SOLE_WINNER or UNRELATED. `proves` tells whether bounds
+    are backed up, see proofs.py; a change counts when the tree begins anew.
     """
 
     def __init__(self, game: Game, num_nodes: int, num_moves: int, leaves: int = _LEAST_LEAVES) -> None:
@@ -157,7 +159,7 @@ class Tree:
         self.most_actions = _most_actions(game)
         num_moves = max(num_moves, leaves * self.most_actions)
         self.arrays = TreeArrays(
-            size=np.zeros(7, np.int64),
+            size=np.zeros(8, np.int64),
             nodes=lazy_zeros((num_nodes, 8), np.int32),
             states=lazy_zeros((num_nodes, game.initial.size), np.uint64),
             joint=lazy_zeros((num_nodes, roles + 1), np.int32),
@@ -180,7 +182,7 @@ class Tree:
             guesses=lazy_zeros(num_moves, np.float32),
             weights=lazy_zeros(num_moves, np.float32),
         )
-        self.assumption = UNRELATED
+        self.assumption, self.proves = UNRELATED, True
         self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
 
     @property
@@ -215,6 +217,7 @@ class Tree:
         """Begin a new tree below each of some positions, uint64[roots, words], and list the moves of their roots."""
         arrays = self.arrays
         arrays.size[:] = 0
+        arrays.size[PROVES] = self.proves
         _empty_slots(arrays, _FIRST_SLOTS)
         legal = self.game.legal(states)
         self.check_room(len(legal.actions))
