@@ -44,12 +44,12 @@ def grown(
     seed: int = 1,
     least: int = 32,
     threads: int = 1,
-    proves: bool = True,
+    proofs: bool = True,
 ) -> Tree:
     tree = Tree(game, 4 * walks + 2048, 64 * walks)
-    tree.assumption, tree.proves = assumption, proves
+    tree.assumption = assumption
     tree.start(game.initial)
-    grower(game, GrowthSettings(least=least), threads).grow(tree, walks, stream(seed), (0, 10_000))
+    grower(game, GrowthSettings(least=least, proofs=proofs), threads).grow(tree, walks, stream(seed), (0, 10_000))
     return tree
 
 
@@ -96,7 +96,7 @@ def test_bounds_without_opposite_interests_hold_too() -> None:
 def test_without_proofs_only_ends_of_the_match_are_proved(threads: int) -> None:
     """Nothing is closed then, and the search takes all walks; with proofs, it takes fewer, and a draw is proved."""
     game = load("tictactoe")
-    tree = grown(game, 20_000, threads=threads, proves=False)
+    tree = grown(game, 20_000, threads=threads, proofs=False)
     arrays, size = tree.arrays, tree.num_nodes
     is_end = ~arrays.counts[:size].all(axis=1)
     assert is_end.any()

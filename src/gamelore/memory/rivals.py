@@ -155,7 +155,7 @@ def _kind(side: Side) -> tuple[bool, GrowthSettings]:
 def rehearsal(game: Game, side: Side) -> SideEffort:
     """Return the walks of a search from the first position on, and the CPU seconds that they took."""
     tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-    tree.assumption, tree.proves = first_assumption(game, side.growth.max_plies), side.growth.proofs
+    tree.assumption = first_assumption(game, side.growth.max_plies)
     tree.start(game.initial)
     begin, effort, batches = process_time(), SideEffort(), 0
     while effort.seconds < _REHEARSAL:

@@ -33,6 +33,7 @@ from .tree import (
     NUM_NODES,
     NUM_ROOTS,
     PROVED,
+    PROVES,
     RESERVED,
     SOLE_WINNER,
     STAGE,
@@ -223,6 +224,7 @@ class EngineGrower:
     ) -> Grown:
         """See `Grower.grow`."""
         done, holds, settings = 0, True, self._settings
+        tree.arrays.size[PROVES] = settings.proofs
         now = monotonic()
         end = inf if seconds is None else now + seconds
         for number in range(*batches):

@@ -37,7 +37,7 @@ from ..players.random_streams import extend, mix
 from .growth import EngineGrower, Grower, Grown, as_assumed, batch_of, in_threads, release_room, reserve
 from .settings import GrowthSettings
 from .simultaneous import JointRule, joint_rule
-from .tree import NUM_ROOTS, VISITS, Tree, TreeArrays, copy_state
+from .tree import NUM_ROOTS, PROVES, VISITS, Tree, TreeArrays, copy_state
 from .value import Prior, UpperBound, no_prior, upper_bound
 from .walks import (
     Scouts,
@@ -221,6 +221,7 @@ class NativeGrower:
     ) -> Grown:
         """See `Grower.grow`."""
         settings = self._settings
+        tree.arrays.size[PROVES] = settings.proofs
         limits = self.least, settings.share, settings.leaves, settings.playouts
         batching = _Batching(*limits, settings.transpositions, settings.scout, self._threads)
         tools = self._batch, self._scouts, self._code, self.prior, self._rule

@@ -180,7 +180,6 @@ class _Matches:
 
     def _search(self, states: NDArray[np.uint64], side: Side, effort: SideEffort) -> Iterator[None]:
         """Grow a tree below each of some positions."""
-        self._tree.proves = side.growth.proofs
         self._tree.plant(states)
         left = len(states) * side.walks
         while left > 0:

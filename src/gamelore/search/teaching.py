@@ -229,7 +229,6 @@ class Teacher:
         self._final: TeachingState | None = None  # as soon as the lessons have ended
         self._grower = grower(game, growth)
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-        self._tree.proves = growth.proofs
         self.assumption = self._tree.assumption = first_assumption(game, growth.max_plies)
         self._samples = _Samples(game)
         self._forecasts = _Forecasts(settings.matches)

@@ -42,7 +42,6 @@ class Stem:
     def __init__(self, game: Game, settings: GrowthSettings, memory: float, threads: int = 1) -> None:
         self._settings, self.grower = settings, grower(game, settings, threads)
         self.tree = Tree(game, *room_in(game, int(memory * MIB)))
-        self.tree.proves = settings.proofs
         self._key = np.uint64(0)
         self._num_batches, self._drop_seconds = 0, _DROP_SECONDS
 

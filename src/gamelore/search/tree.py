@@ -63,7 +63,7 @@ UNRELATED, SOLE_WINNER = -1, -2
 NEW, SEEN, LISTING, LISTED, PROVED = range(5)
 # Indices of `TreeArrays.size`. NUM_SLOTS: number of the first slots that are in use. NUM_STORED: number of full slots.
 # RESERVED: number of nodes that batches under way may still add; there is also room for the moves of so many nodes.
-# PROVES: 1 if bounds are backed up, else 0.
+# PROVES: 1 if what grows the tree backs up bounds, else 0.
 NUM_NODES, NUM_MOVES, NUM_LISTED, NUM_ROOTS, NUM_SLOTS, NUM_STORED, RESERVED, PROVES = range(8)
 _FIRST_SLOTS = 1 << 12
 _SLOTS_BEFORE_NEXT = 16  # for each node, when the hash table grows: storing all nodes again takes time
@@ -149,8 +149,7 @@ class Tree:
     There is room for the moves of `leaves` positions at least, even if all actions are legal there.
     The system gives memory to the arrays only as they fill. `tops` are the highest goals of the roles. `assumption` is
     what bounds and minimax values take for granted of the goals of all roles together, see proofs.py: the sum of the
-    goals of two roles with opposite interests, 0 or more, else SOLE_WINNER or UNRELATED. `proves` tells whether bounds
-    are backed up, see proofs.py; a change counts when the tree begins anew.
+    goals of two roles with opposite interests, 0 or more, else SOLE_WINNER or UNRELATED.
     """
 
     def __init__(self, game: Game, num_nodes: int, num_moves: int, leaves: int = _LEAST_LEAVES) -> None:
@@ -182,7 +181,7 @@ class Tree:
             guesses=lazy_zeros(num_moves, np.float32),
             weights=lazy_zeros(num_moves, np.float32),
         )
-        self.assumption, self.proves = UNRELATED, True
+        self.assumption = UNRELATED
         self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
 
     @property
@@ -217,7 +216,6 @@ class Tree:
         """Begin a new tree below each of some positions, uint64[roots, words], and list the moves of their roots."""
         arrays = self.arrays
         arrays.size[:] = 0
-        arrays.size[PROVES] = self.proves
         _empty_slots(arrays, _FIRST_SLOTS)
         legal = self.game.legal(states)
         self.check_room(len(legal.actions))
