@@ -19,6 +19,7 @@ from gamelore.gdl.syntax import Rulesheet
 from gamelore.net.host import Disguise, LocalSeat, RemoteSeat
 from gamelore.net.messages import PlayerInfo, Start
 from gamelore.players.player import Finished, Player, Turn
+from gamelore.search.champion import Gamelore
 from wire import PATIENCE
 
 
@@ -178,6 +179,18 @@ def test_a_local_player_plays(game: Game) -> None:
             return [*replies, await seat.abort("m", 1), seat.name]
 
     assert asyncio.run(talk()) == ["ready", "(mark 1 1)", "noop", "aborted", "egreedy:filler=first"]
+
+
+def test_a_local_player_uses_the_startclock(game: Game) -> None:
+    """It thinks before the first move until it has solved the game, and would do so for a minute."""
+    player = Gamelore()
+
+    async def talk() -> str:
+        async with LocalSeat(player, game) as seat:
+            return await seat.start(Start("m", "xplayer", "", 60, 1), 0, 60)
+
+    assert asyncio.run(talk()) == "ready"
+    assert player._solution_of(game) is not None
 
 
 def test_a_slow_local_player_holds_up_nobody(game: Game) -> None:

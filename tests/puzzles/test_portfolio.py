@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from time import monotonic
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -458,6 +459,23 @@ def test_a_tree_that_promises_more_is_followed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(PuzzleSearch, "run", lambda *_, **__: 0)
     record = play_matches(load(KEY), ["gamelore:simulations=400"], 1)[0]
     assert record.goals == (100,)
+
+
+def test_an_end_that_is_proved_without_a_walk_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tree looks at all children of its root first. The search of puzzles knows of a worse end."""
+    game = load("""
+        (role r) (init start) (pays 1 10) (pays 2 90) (pays 3 20) (<= (legal r ?n) (pays ?n ?g) (true start))
+        (<= (next (did ?n)) (does r ?n)) (<= terminal (true (did ?n))) (<= (goal r ?g) (true (did ?n)) (pays ?n ?g))
+        """)
+
+    def know(puzzle: PuzzleSearch, *_: object) -> None:
+        puzzle.solution = SimpleNamespace(goal=10)  # type: ignore[assignment]
+
+    monkeypatch.setattr(PuzzleSearch, "advance", know)
+    monkeypatch.setattr(PuzzleSearch, "run", lambda *_, **__: 0)
+    monkeypatch.setattr(PuzzleSearch, "choice", lambda _: 0)
+    monkeypatch.setattr(PuzzleSearch, "is_proved", False)
+    assert play_matches(game, ["gamelore:simulations=4"], 1)[0].goals == (90,)
 
 
 def test_the_player_solves_a_puzzle_on_the_reasoner() -> None:

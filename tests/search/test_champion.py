@@ -229,6 +229,20 @@ def test_it_does_not_ponder_if_told_so() -> None:
     assert not player("random").ponder(turn_of(state, 0, soon()))
 
 
+def test_it_does_not_ponder_in_a_solved_game() -> None:
+    thinker, state = player("gamelore:seconds=1"), MatchState(PositionGraph(load("tictactoe")))
+    thinker.prepare(state.graph.game, 0)
+    thinker.begin(0, state.started(0))
+    slices = 0
+    while thinker.ponder(turn_of(state, 0, soon())):
+        slices += 1
+    assert slices > 0
+    assert isinstance(thinker, Gamelore)
+    assert thinker._solution_of(state.graph.game) is not None
+    search = thinker._lanes[0].search
+    assert search is None or not search.is_proved, "it is the solution that ends the thinking"
+
+
 def test_it_learns_a_value_in_the_startclock() -> None:
     thinker, state = player("gamelore:simulations=50,solve=no"), MatchState(PositionGraph(load("connect3")))
     assert isinstance(thinker, Gamelore)
@@ -320,6 +334,8 @@ def test_a_tree_does_not_count_more_walks_than_fit_into_its_numbers() -> None:
     search.run(100)
     search._stems[0].tree.arrays.nodes[0, tree.VISITS] = thinking._MOST_VISITS - 20
     assert search.run(100) == 20
+    assert search.run(100) == search.ponder(soon()) == 0
+    search._stems[0].tree.arrays.nodes[0, tree.VISITS] = thinking._MOST_VISITS + 20  # some walks count twice
     assert search.run(100) == search.ponder(soon()) == 0
 
 

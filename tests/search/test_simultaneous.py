@@ -21,6 +21,7 @@ from gamelore.search.simultaneous import _estimate
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.search.tree import LISTED, MOVER, NOBODY, PARENT, PROVED, STAGE, VISITS, Tree, TreeArrays
+from gamelore.search.value import LinearValue
 
 Matrix = list[list[int]]
 
@@ -181,6 +182,19 @@ def test_decoupled_uct_makes_the_most_visited_move() -> None:
     assert search.strategy(0) is None
     most = max(search.moves(0), key=lambda move: move.visits).index
     assert {search.choice(0, stream(seed)) for seed in range(20)} == {most}
+
+
+def test_a_value_changes_nothing_where_all_roles_choose() -> None:
+    """Such moves have no prior and no minimax value, so their means are compared, with the whole exploration."""
+    game, reports = matrix_game(UNEVEN), []
+    weights = np.ones((2, 64 * game.num_words), np.float32)
+    for value in (None, LinearValue(weights, np.full(2, 0.5), determination=0.5)):
+        search = Search(game, memory=32)
+        search.begin(game.initial, stream(1), value, 100)
+        search.run(2000)
+        reports.append(search.moves(0) + search.moves(1))
+    assert reports[0] == reports[1]
+    assert all(move.value == move.mean for move in reports[1])
 
 
 def test_rare_moves_are_cut() -> None:

@@ -238,7 +238,8 @@ class LocalSeat:
         self._playclocks[start.match] = start.playclock
         # a lasting player numbers its matches itself, and counts matches of earlier series too
         numbered = None if isinstance(self.player, LastingPlayer) else number
-        await self._do(lambda: self._begin(start, numbered))
+        deadline = time.monotonic() + start.startclock
+        await self._do(lambda: self._begin(start, numbered, deadline))
         return messages.READY
 
     async def play(self, match: str, moves: Moves, seconds: float) -> str:
@@ -268,9 +269,10 @@ class LocalSeat:
         if isinstance(self.player, LastingPlayer):
             await self._do(lambda: self._again(match, role, moves))
 
-    def _begin(self, start: Start, number: int | None) -> None:
+    def _begin(self, start: Start, number: int | None, deadline: float) -> None:
         self._check()
-        self._matches.start(start.match, start.role, number)
+        self._matches.start(start.match, start.role, number, startclock=start.startclock)
+        self._matches.use_startclock(start.match, deadline)
 
     def _learn(self) -> None:
         """Let the player learn. An error is stored, and `_check` raises it later."""

@@ -268,7 +268,8 @@ class Gamelore(Player):
             return choice
         other = self._choice(lane, turn, index, simulations and part and max(1, simulations - part), deadline)
         expected = self._search_of(lane).moves(turn.role)[other]
-        promises_more = puzzle.solution is None or max(expected.mean, expected.low) > puzzle.solution.goal
+        # the mean of a move without walks is nan, and then the maximum is the first number
+        promises_more = puzzle.solution is None or max(expected.low, expected.mean) > puzzle.solution.goal
         return other if choice is None or promises_more else choice
 
     def _puzzle(self, lane: _Lane, turn: Turn, index: int, state: NDArray[np.uint64]) -> PuzzleSearch:
@@ -303,7 +304,10 @@ class Gamelore(Player):
             self._solving_of(game)
 
     def ponder(self, turn: Turn) -> bool:
-        """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows."""
+        """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows.
+
+        In a game that is solved, there is nothing to think about.
+        """
         if not self.settings.ponder or turn.graph.game.engine == "reasoner":  # which keeps every state that it sees
             return False
         lane = self._lane(turn.graph.game, int(turn.lanes[0]))
@@ -311,6 +315,8 @@ class Gamelore(Player):
             return self._ponder_on_puzzle(lane, turn)
         if self._solves(turn) or self._learns(lane, turn):
             return True
+        if self._solution_of(lane.game) is not None:
+            return False
         ply, num_moves = int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
         if lane.search is not None and lane.plies == ply + 1:
             search = lane.search

@@ -47,8 +47,12 @@ class MoveReport:
 
 
 def reports_of(tree: Tree, node: int, role: int, minimax: float = 0.0) -> list[MoveReport]:
-    """Return what a tree knows about the moves of a role in a node; `minimax` is the weight of minimax values."""
+    """Return what a tree knows about the moves of a role in a node.
+
+    `minimax` is the weight of minimax values. There are none where several roles choose.
+    """
     arrays = tree.arrays
+    minimax = 0.0 if arrays.nodes[node, MOVER] == NOBODY else minimax
     first, count = tree.span(node, role)
     counted = int(arrays.visits[first : first + count].sum())  # none for a role without a choice
     virtual = max(counted - int(arrays.nodes[node, VISITS]), 0) // max(count, 1)  # of each move, see value.py

@@ -131,7 +131,8 @@ class ChampionSettings(GrowthSettings):
                  by side, each gets half of what those before it have left, but 16 MiB at least; the result of a match
                  depends on that if its tree is full. If it is not given, the environment variable GAMELORE_SEARCH_MIB,
                  or else 1024
-    ponder       whether the player also searches in the startclock and while the other roles think
+    ponder       whether the player also searches in the startclock and while the other roles think, and teaches itself
+                 and solves the game there
     threads      number of threads. They share a tree if only time limits the search; with a budget of simulations they
                  have a tree each, so that the result is repeatable. If it is not given: one for each processor core
                  that the process may use, up to 4, if only time limits the search, else 1

@@ -89,7 +89,8 @@ class Stem:
 
         Making room in a tree of a GiB takes half a second or more, so this is done only if `room` seconds are enough.
         """
-        first, walks = self._num_batches, min(walks, _MOST_VISITS - self.visits)
+        # a walk that swerves counts twice, so there may be more visits already
+        first, walks = self._num_batches, max(0, min(walks, _MOST_VISITS - self.visits))
         try:
             grown = self.grower.grow(self.tree, walks, self._key, (first, first + batches), seconds)
         except BaseException:  # also Ctrl-C: the tree may be incomplete
@@ -195,7 +196,7 @@ class Search:
 
     @property
     def visits(self) -> int:
-        """Number of walks from the roots that the trees remember."""
+        """Number of walks from the roots that the trees remember; one that leaves a proved move counts twice."""
         return sum(stem.visits for stem in self._stems)
 
     def run(self, simulations: int | None = None, deadline: float | None = None, chooser: int | None = None) -> int:

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 # Columns of `TreeArrays.nodes`. PARENT and EDGE: the first parent, and its move that leads to the node, an index of the
 # arrays of moves; -1 below a node without a mover. FIRST: the first of the node's moves. COUNT: the number of moves of
-# the mover. MOVER: a role, or NOBODY if several roles choose. VISITS: number of walks through the node. CHILD: the
-# first child of a node without a mover, or -1.
+# the mover. MOVER: a role, or NOBODY if several roles choose. VISITS: number of walks through the node; one that turns
+# away from a proved move counts twice. CHILD: the first child of a node without a mover, or -1.
 PARENT, EDGE, FIRST, COUNT, MOVER, VISITS, STAGE, CHILD = range(8)
 NOBODY = -1
 # Values of `Tree.assumption` that are not a sum. UNRELATED: nothing is assumed. SOLE_WINNER: a role with the highest

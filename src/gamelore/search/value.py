@@ -55,10 +55,12 @@ class UpperBound(NamedTuple):
 
     exploration  factor of the square root in UCB1
     minimax      weight of the minimax value in the value of a move, from 0 to 1
+    joint        exploration where several roles choose, whose moves have neither priors nor minimax values
     """
 
     exploration: float
     minimax: float
+    joint: float
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,9 @@ def upper_bound(settings: GrowthSettings, prior: Prior, assumption: int) -> Uppe
     minimax values, and the exploration is that without a value.
     """
     if not are_opposed(assumption):
-        return UpperBound(settings.exploration, 0.0)
-    return UpperBound(settings.exploration * (1.0 - settings.narrowing * prior.determination), prior.minimax)
+        return UpperBound(settings.exploration, 0.0, settings.exploration)
+    narrow = settings.exploration * (1.0 - settings.narrowing * prior.determination)
+    return UpperBound(narrow, prior.minimax, settings.exploration)
 
 
 @inlined

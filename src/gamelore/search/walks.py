@@ -178,10 +178,10 @@ def _decoupled_move(
     tree: TreeArrays, choices: I32, node: int, upper: UpperBound, noise: np.uint64, is_shared: bool
 ) -> int:
     """Select the best move of each role, as indices into its moves; return the child after them, or -1."""
-    first = int(tree.nodes[node, FIRST])
+    first, plain = int(tree.nodes[node, FIRST]), UpperBound(upper.joint, 0.0, upper.joint)
     for role in range(choices.size):
         count = int(tree.counts[node, role])
-        move = best_move(tree, node, first, count, upper, mix(noise, np.uint64(role)), False)
+        move = best_move(tree, node, first, count, plain, mix(noise, np.uint64(role)), False)
         increment(tree.visits, move, is_shared)
         choices[role] = move - first
         first += count

@@ -147,7 +147,9 @@ class SeatedPlayers:
         if followed is None or wanted[: len(followed)] != followed:
             self._matches.abort(key)
             self._followed.pop(key, None)
+            deadline = time.monotonic() + startclock
             self._matches.start(key, role, startclock=startclock)
+            self._matches.use_startclock(key, deadline)
             self._matches.advance(key, ())
             followed = self._followed[key] = []
         for moves in wanted[len(followed) :]:
