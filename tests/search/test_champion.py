@@ -260,9 +260,28 @@ def test_it_learns_a_value_in_the_startclock() -> None:
 
 
 def test_teaching_with_a_budget_ends_before_the_match_and_repeats() -> None:
-    game, spec = load("connect3"), "gamelore:simulations=60,teaching=20000"
+    """The first value comes after 250,000 walks, and is used when the walks after them tell how far to trust it."""
+    game, spec = load("connect3"), "gamelore:simulations=60,teaching=300000"
     played = [play_matches(game, [spec, "gamelore:simulations=60"], 2, seed=3) for _ in range(2)]
     assert [record.moves for record in played[0]] == [record.moves for record in played[1]]
+    untaught = play_matches(game, ["gamelore:simulations=60"] * 2, 2, seed=3)
+    assert [record.moves for record in played[0]] != [record.moves for record in untaught]
+    thinker, state = player(spec), MatchState(PositionGraph(game))
+    assert isinstance(thinker, Gamelore)
+    thinker.begin(0, state.started(0))
+    lane = thinker._lanes[0]
+    teacher = lane.prepared
+    assert isinstance(teacher, Teacher)
+    assert teacher.is_done, "before the match"
+    spent = teacher.simulations
+    assert spent >= 300_000
+    thinker.choose(turn_of(state, 0))
+    assert teacher.simulations == spent
+    assert teacher.value is not None
+    assert lane.search is not None
+    prior = lane.search._stems[0].grower.prior
+    assert prior.determination == teacher.value.determination > 0
+    assert prior.visits > 0, "the value leads the search of the match"
 
 
 def test_lanes_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
