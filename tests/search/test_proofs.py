@@ -78,6 +78,7 @@ def test_distances_of_proved_wins_are_at_least_the_shortest(name: str) -> None:
     values, distances = solve(game).look_up(tree.arrays.states[proved])
     decided = (values.max(axis=1) == 100) & (tree.arrays.counts[proved].any(axis=1))
     winner_moves = values[np.arange(len(proved)), tree.arrays.nodes[proved, MOVER]] == 100
+    assert (decided & winner_moves).sum() > 20
     assert (tree.arrays.plies[proved] >= distances)[decided & winner_moves].all()
 
 
@@ -363,7 +364,10 @@ def test_a_move_is_searched_for_even_if_the_trees_begin_anew_at_the_deadline(mon
 
 
 def test_the_engine_proves_the_same_bounds() -> None:
-    """Both ways to grow a tree keep true bounds; the reasoner needs no machine code."""
+    """Both ways to grow a tree keep true bounds; the reasoner needs no machine code.
+
+    x threatens to complete the first column and the second row. o can close only one of them, so all moves of o lose.
+    """
     game = load("tictactoe", engine="reasoner")
     tree = Tree(game, 4096, 40_000)
     position = game.start()
@@ -382,6 +386,10 @@ def test_the_engine_proves_the_same_bounds() -> None:
     assert (tree.arrays.low[:size] <= values).all()
     assert (values <= tree.arrays.high[:size]).all()
     assert (tree.arrays.nodes[:size, STAGE] != SEEN).any()
+    assert tree.arrays.nodes[0, STAGE] == PROVED
+    assert tree.arrays.low[0].tolist() == tree.arrays.high[0].tolist() == [100, 0]
+    listed = (tree.arrays.nodes[:size, STAGE] == PROVED) & tree.arrays.counts[:size].any(axis=1)
+    assert listed.sum() >= 5, "so are the positions after the four moves, in which the match goes on"
     assert tree.arrays.size[NUM_NODES] == size
 
 
