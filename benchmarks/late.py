@@ -6,8 +6,10 @@ each core (`--burners`) does nothing but use the processor.
 
     late     answers that came after the playclock, or not at all
     nil      answers that were no move
-    first    answers for which the player was late, so that the server answered for it; the others are its own moves
-    slowest  seconds of the slowest answer to PLAY
+    first    answers that the server gave for the player: lines of its log which say that the player is late, or made no
+             move because of an error or because its processes died. A turn for which the player was late and failed
+             after that has two lines. If a process dies and another one moves in time, this is the player's own move
+    slowest  seconds of the slowest answer to PLAY; `-` if none came
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from gamelore.net.messages import NIL, Start
 from serving import serving
 
 SHEETS = "ticTacToe,connectFour,quad,3pttc,reversi"
-LATE = "the player is late"  # in the log of the server
+LATE, FAILED = "the player is late, the server answers ", "the player made no move: "  # in the log of the server
 BURN = (sys.executable, "-c", "while True: pass")
 
 
@@ -90,6 +92,20 @@ async def played(game: gamelore.Game, url: str, settings: HostSettings, moves: i
         return seat
 
 
+def line(name: str, seat: TimedSeat, log: str, playclock: int) -> str:
+    """Return what is printed about a game; `log` is that of the server."""
+    first = log.count(LATE) + log.count(FAILED)
+    return (
+        f"{name:14} {seat.num_asked:3} moves, {seat.late(playclock):3} late, {seat.num_nil:3} nil, "
+        f"{first:3} first, slowest {longest(seat.seconds, 2)}; slowest START {longest(seat.seconds_to_start, 1)}"
+    )
+
+
+def longest(seconds: list[float], digits: int) -> str:
+    """Return the longest of some times, with so many digits after the point; `-` if there are none."""
+    return f"{max(seconds):.{digits}f} s" if seconds else "-"
+
+
 def main(
     folder: Annotated[Path, typer.Argument(help="Folder with rulesheets as NAME.kif.")],
     sheets: Annotated[str, typer.Option(help="Names of sheets, joined by commas.")] = SHEETS,
@@ -107,12 +123,7 @@ def main(
             busy = os.cpu_count() or 1 if burners < 0 else burners
             with burning(busy), log.open("w") as errors, serving(player, errors=errors, has_cache=False) as url:
                 seat = asyncio.run(played(game, url, settings, moves))
-            first = log.read_text().count(LATE)
-        print(
-            f"{name:14} {seat.num_asked:3} moves, {seat.late(playclock):3} late, {seat.num_nil:3} nil, "
-            f"{first:3} first, slowest {max(seat.seconds):.2f} s; slowest START {max(seat.seconds_to_start):.1f} s",
-            flush=True,
-        )
+            print(line(name, seat, log.read_text(), playclock), flush=True)
 
 
 if __name__ == "__main__":

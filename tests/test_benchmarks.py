@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ from gamelore.game.game import Game
 from gamelore.lab.experiment import SettingGrid
 from gamelore.lab.results import Outcome, ResultStore, Setting, Trial
 from gamelore.lab.studies.memory_study import MemoryJob, MemorySetting
+from gamelore.net import player_server
 from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Stem
@@ -609,3 +611,40 @@ def test_kept_trials_go_from_store_to_store(script_of: Scripts, tmp_path: Path) 
     with pytest.raises(SystemExit, match="run 1 of a/known/1s"):
         names["main"](third.parent, file)
     assert file.read_bytes() == whole
+
+
+FAILING = """
+from gamelore.players.player import Player
+
+class Failing(Player):
+    def choose(self, turn):
+        raise ValueError("as always")
+"""
+
+
+def test_late(tmp_path: Path) -> None:
+    """The player fails in its turns, at least three of them before the end of a match, and the server answers."""
+    (tmp_path / "failing.py").write_text(FAILING, encoding="ascii")
+    given = [gamelore.rulesheets.path("tictactoe").parent, "--sheets", "tictactoe", "--moves", "1", "--burners", "0"]
+    command = [sys.executable, BENCHMARKS / "late.py", *given, "--player", f"{tmp_path / 'failing.py'}:Failing"]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    counts = ",".join(rf" +(\d+) {what}" for what in ("moves", "late", "nil", "first"))
+    found = re.fullmatch(rf"tictactoe{counts}, slowest \d+\.\d\d s; slowest START \d+\.\d s\n", done.stdout)
+    assert found, done.stdout
+    asked, first = int(found[1]), int(found[4])
+    assert asked >= 5
+    assert first >= 3
+
+
+def test_a_player_without_any_answer_is_told_of(script_of: Scripts) -> None:
+    script = script_of("late.py")
+    seat = script["TimedSeat"]("http://nowhere", None)
+    seat.num_asked = 3
+    log = "match m: the player is late, the server answers (mark 1 1)\nmatch m: the player made no move: died\n"
+    told = "quad             3 moves,   3 late,   0 nil,   2 first, slowest -; slowest START -"
+    assert script["line"]("quad", seat, log, 1) == told
+
+
+def test_answers_of_the_server_are_counted_by_what_it_logs(script_of: Scripts) -> None:
+    script, source = script_of("late.py"), Path(player_server.__file__).read_text(encoding="utf-8")
+    assert [source.count(script[name].rstrip(": ")) for name in ("LATE", "FAILED")] == [1, 1]
