@@ -28,7 +28,7 @@ from gamelore.lab.results import Outcome, ResultStore, Setting, Trial
 from gamelore.lab.studies.memory_study import MemoryJob, MemorySetting
 from gamelore.net import player_server
 from gamelore.players.random_streams import stream
-from gamelore.search.settings import GrowthSettings
+from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.thinking import Stem
 from gamelore.search.tree import UNRELATED
 from gamelore.search.value import no_prior
@@ -611,6 +611,53 @@ def test_kept_trials_go_from_store_to_store(script_of: Scripts, tmp_path: Path) 
     with pytest.raises(SystemExit, match="run 1 of a/known/1s"):
         names["main"](third.parent, file)
     assert file.read_bytes() == whole
+
+
+def test_search(script_of: Scripts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A shipped game, hundredths of a second, and a lesson of one round."""
+    script = script_of("search.py")
+    small: dict[str, Any] = {
+        "GAMES": {"connectfour": ("connect_four", 1000)},
+        "SHARED": gamelore.rulesheets.path("connectfour").parent,
+        "LESSON": TeachingSettings(simulations=1000),
+        "SECOND": 0.01,
+        "PRACTICE": 100,
+    }
+    for name, value in small.items():
+        monkeypatch.setitem(script["main"].__globals__, name, value)
+    script["main"]([])
+    settings, head, row = capsys.readouterr().out.splitlines()
+    assert settings.startswith("settings: GrowthSettings(")
+    assert head.split()[:3] == ["game", "first", "state"]
+    name, first, nodes, median, least, most, informed, without, wanted, _ = row.replace(",", "").split()
+    assert (name, informed, wanted) == ("connectfour", "0%", "1000")
+    assert min(map(float, (first, nodes, without))) > 0
+    assert 0 < float(least.strip("[")) <= float(median) <= float(most.strip("]"))
+
+
+def test_uct(script_of: Scripts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    script = script_of("uct.py")
+    for name, value in (("MATCHES", 2), ("SIMULATIONS", 20)):
+        monkeypatch.setitem(script["main"].__globals__, name, value)
+    script["main"]()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:8]] == ["connectfour", "tictactoe"] * 2 + ["connectfour"] * 4
+    assert [" 2 matches: " in line for line in lines[:4]] == [True] * 4
+    assert all(float(line.split(" simulations/s")[0].split()[-1].replace(",", "")) > 0 for line in lines[4:])
+
+
+def test_simultaneous(tmp_path: Path) -> None:
+    options = ["--cards", "3", "--simulations", "20,40", "--seeds", "2"]
+    command = [sys.executable, BENCHMARKS / "simultaneous.py", "goofspiel", *options]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][1:]
+    assert [row[:2] for row in rows] == [[rule, walks] for rule in ("uct", "regret", "exp3") for walks in ("20", "40")]
+    assert all(0 <= float(least) <= float(mean) <= float(most) for _, _, mean, least, most in rows)
+
+
+def test_goofspiel_with_five_cards_is_the_shipped_one(script_of: Scripts) -> None:
+    five, shipped = script_of("simultaneous.py")["goofspiel"](5), gamelore.load("goofspiel")
+    assert set(five.rulesheet.rules) == set(shipped.rulesheet.rules)
 
 
 FAILING = """
