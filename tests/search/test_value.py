@@ -29,7 +29,7 @@ from gamelore.search.tree import (
     UNRELATED,
     Tree,
 )
-from gamelore.search.value import LinearValue, upper_bound
+from gamelore.search.value import LinearValue, UpperBound, upper_bound
 
 SMALL = TeachingSettings(simulations=60_000, first=20_000)
 
@@ -337,9 +337,9 @@ def test_squares_by_hand() -> None:
 def test_exploration_is_not_narrowed_where_interests_are_not_opposite() -> None:
     settings = GrowthSettings(exploration=1.0, narrowing=0.5)
     prior = replace(LinearValue.zero(load("connect3")), determination=0.5, foresight=1.0).prior(settings)
-    assert upper_bound(settings, prior, 100) == (0.75, 0.75)
+    assert upper_bound(settings, prior, 100) == UpperBound(0.75, 0.75, joint=1.0)
     for total in (UNRELATED, SOLE_WINNER):
-        assert upper_bound(settings, prior, total) == (1.0, 0.0)
+        assert upper_bound(settings, prior, total) == UpperBound(1.0, 0.0, joint=1.0)
 
 
 def three_positions() -> Tree:
