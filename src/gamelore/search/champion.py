@@ -308,15 +308,14 @@ class Gamelore(Player):
 
         In a game that is solved, there is nothing to think about.
         """
-        if not self.settings.ponder or turn.graph.game.engine == "reasoner":  # which keeps every state that it sees
+        game = turn.graph.game  # the reasoner keeps every state that it sees
+        if not self.settings.ponder or game.engine == "reasoner" or self._solution_of(game) is not None:
             return False
-        lane = self._lane(turn.graph.game, int(turn.lanes[0]))
-        if turn.graph.game.num_roles == 1:
+        lane = self._lane(game, int(turn.lanes[0]))
+        if game.num_roles == 1:
             return self._ponder_on_puzzle(lane, turn)
         if self._solves(turn) or self._learns(lane, turn):
             return True
-        if self._solution_of(lane.game) is not None:
-            return False
         ply, num_moves = int(turn.plies[0]), turn.graph.num_moves[turn.rows[0]]
         if lane.search is not None and lane.plies == ply + 1:
             search = lane.search
@@ -346,9 +345,7 @@ class Gamelore(Player):
     def _learns(self, lane: _Lane, turn: Turn) -> bool:
         """Go on with teaching until the deadline if the match has not begun; return whether there is more to teach."""
         has_begun = turn.plies[0] > 0 or lane.chosen is not None
-        if has_begun or not self._may_learn(lane.game) or self._solution_of(lane.game) is not None:
-            return False
-        if lane.prepared is None or lane.prepared.is_done:
+        if has_begun or not self._may_learn(lane.game) or lane.prepared is None or lane.prepared.is_done:
             return False
         lane.prepared.teach(turn.deadline)
         return True
