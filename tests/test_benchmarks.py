@@ -676,9 +676,9 @@ def test_late(tmp_path: Path) -> None:
     command = [sys.executable, BENCHMARKS / "late.py", *given, "--player", f"{tmp_path / 'failing.py'}:Failing"]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     counts = ",".join(rf" +(\d+) {what}" for what in ("moves", "late", "nil", "first"))
-    found = re.fullmatch(rf"tictactoe{counts}, slowest \d+\.\d\d s; slowest START \d+\.\d s\n", done.stdout)
-    assert found, done.stdout
-    asked, first = int(found[1]), int(found[4])
+    printed = re.fullmatch(rf"tictactoe{counts}, slowest \d+\.\d\d s; slowest START \d+\.\d s\n", done.stdout)
+    assert printed, done.stdout
+    asked, first = int(printed[1]), int(printed[4])
     assert asked >= 5
     assert first >= 3
 

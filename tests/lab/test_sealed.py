@@ -113,5 +113,5 @@ def test_nothing_plays_a_sealed_game() -> None:
     assert len(files) > 50
     own = {Path(__file__), SCRIPT, Path(__file__).with_name("test_duel.py")}  # which tests the refusal
     # by whole paths, because several rooms have a conftest.py
-    found = {path: names.findall(path.read_text(encoding="utf-8")) for path in files if path not in own}
-    assert found == {path: [] for path in files if path not in own}
+    named = {path: names.findall(path.read_text(encoding="utf-8")) for path in files if path not in own}
+    assert named == {path: [] for path in files if path not in own}

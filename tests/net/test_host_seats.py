@@ -20,6 +20,7 @@ from gamelore.net.host import Disguise, LocalSeat, RemoteSeat
 from gamelore.net.messages import PlayerInfo, Start
 from gamelore.players.player import Finished, Player, Turn
 from gamelore.search.champion import Gamelore
+from gamelore.search.settings import ChampionSettings
 from wire import PATIENCE
 
 
@@ -191,6 +192,22 @@ def test_a_local_player_uses_the_startclock(game: Game) -> None:
 
     assert asyncio.run(talk()) == "ready"
     assert player._solution_of(game) is not None
+
+
+def test_a_local_player_stops_thinking_when_nobody_waits_for_it(game: Game) -> None:
+    """It would think for far longer than the test waits."""
+    clock, player = int(3 * PATIENCE), Gamelore(ChampionSettings(solve=False))
+
+    async def talk() -> str:
+        async with asyncio.timeout(PATIENCE), LocalSeat(player, load("connectfour")) as seat:
+            thinking = asyncio.create_task(seat.start(Start("m", "red", "", clock, 1), 0, clock))
+            while not (player._lanes and player._lanes[0].prepared):
+                await asyncio.sleep(0.01)
+            assert not thinking.done()
+            assert await seat.abort("m", 1) == "aborted"
+            return await thinking
+
+    assert asyncio.run(talk()) == "ready"
 
 
 def test_a_slow_local_player_holds_up_nobody(game: Game) -> None:

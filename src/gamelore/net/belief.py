@@ -1,15 +1,14 @@
 """The matches of one player, as its host reports them, including missed turns.
 
-This module has no I/O, and looks at the clock in `PlayerMatches.use_startclock` only. A match is *desynchronised* after
-a missed turn: the player does not know the joint move of that turn. It then keeps up to MAX_BELIEFS positions that are
-possible after this turn. It chooses its moves in the first of these positions, and removes positions that contradict
-later reports. No player learns from a desynchronised match.
+This module has no I/O and no clock. A match is *desynchronised* after a missed turn: the player does not know the joint
+move of that turn. It then keeps up to MAX_BELIEFS positions that are possible after this turn. It chooses its moves in
+the first of these positions, and removes positions that contradict later reports. No player learns from a
+desynchronised match.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -40,7 +39,7 @@ UNENDING = 1 << 30  # plies, in effect no limit: the host decides when a match i
 # bytes of a position graph; a larger one is replaced between two turns. This is less than the default cap at which
 # learners that look ahead refuse to begin a match (`learning.td.series`)
 MAX_GRAPH = 200_000_000
-SLICE = 0.05  # seconds of thinking at a time in the startclock
+SLICE = 0.02  # seconds for `PlayerMatches.ponder`; a request waits until it is over, and the batch that is under way
 MOST_USED = 1000  # maximum number of used match numbers to remember
 RENAMED = 100_000  # maximum number of cached renamed moves of a match
 
@@ -345,11 +344,6 @@ class PlayerMatches:
     def ponder(self, match: str, deadline: float) -> bool:
         """Let the player think about the position of a match until the deadline; return whether it did."""
         return self._find(match).ponder(self.player, deadline)
-
-    def use_startclock(self, match: str, deadline: float) -> None:
-        """Let the player think until the end of the startclock, or until it has nothing to think about."""
-        while (now := time.monotonic()) < deadline and self.ponder(match, min(deadline, now + SLICE)):
-            pass
 
     def stop(self, match: str, moves: Sequence[str] | None) -> Ended:
         """Take the host's report of the last joint move, and end the match.

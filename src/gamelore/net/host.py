@@ -38,7 +38,7 @@ from ..players.player import Player
 from ..players.position_graph import PositionGraph
 from ..players.random_streams import WHICH, stream, uniform
 from . import messages
-from .belief import LastingPlayer, PlayerMatches
+from .belief import SLICE, LastingPlayer, PlayerMatches
 from .messages import Abort, Info, Message, Play, PlayerInfo, Start, Stop, parse_reply, parse_status, show
 
 if TYPE_CHECKING:
@@ -239,7 +239,8 @@ class LocalSeat:
         # a lasting player numbers its matches itself, and counts matches of earlier series too
         numbered = None if isinstance(self.player, LastingPlayer) else number
         deadline = time.monotonic() + start.startclock
-        await self._do(lambda: self._begin(start, numbered, deadline))
+        await self._do(lambda: self._begin(start, numbered))
+        await self._use_startclock(start.match, deadline)
         return messages.READY
 
     async def play(self, match: str, moves: Moves, seconds: float) -> str:
@@ -269,10 +270,15 @@ class LocalSeat:
         if isinstance(self.player, LastingPlayer):
             await self._do(lambda: self._again(match, role, moves))
 
-    def _begin(self, start: Start, number: int | None, deadline: float) -> None:
+    def _begin(self, start: Start, number: int | None) -> None:
         self._check()
         self._matches.start(start.match, start.role, number, startclock=start.startclock)
-        self._matches.use_startclock(start.match, deadline)
+
+    async def _use_startclock(self, match: str, deadline: float) -> None:
+        """Let the player think as long as it wants to; a match may end between two slices."""
+        while match in self._playclocks and (now := time.monotonic()) < deadline:
+            if not await self._do(partial(self._matches.ponder, match, min(deadline, now + SLICE))):
+                break
 
     def _learn(self) -> None:
         """Let the player learn. An error is stored, and `_check` raises it later."""

@@ -30,11 +30,10 @@ from ..learning.store.knowledge import KnowledgeStore, default_path
 from ..learning.td.series import CAP_VARIABLE
 from ..players.kernel import load_kernels
 from ..players.uct import FOREST_VARIABLE
-from .belief import Explaining, LastingPlayer, PlayerMatches
+from .belief import SLICE, Explaining, LastingPlayer, PlayerMatches
 from .requests import Advanced, Ended, answer_requests, limits_within, processor_time
 
 POSITIONS = 1 / 8  # share of the memory for the position graph of a game; a larger graph is discarded
-PONDERING = 0.02  # seconds; a request waits until the slice is over, and the batch that is under way
 MOST_PONDERING = 300.0  # seconds after the last request
 FOREST = 1 / 2  # share of the memory for search trees
 SAMPLE = """
@@ -220,7 +219,7 @@ class Worker:
 
 def _has_pondered(matches: PlayerMatches, match: str) -> bool:
     try:
-        return matches.ponder(match, time.monotonic() + PONDERING)
+        return matches.ponder(match, time.monotonic() + SLICE)
     except MemoryError:
         raise
     except Exception as error:

@@ -306,9 +306,10 @@ class Gamelore(Player):
     def ponder(self, turn: Turn) -> bool:
         """See `Player.ponder`. If the move has been chosen and the others have no choice, think about what follows.
 
-        In a game that is solved, there is nothing to think about.
+        In a game that is solved, there is nothing to think about. The reasoner keeps every state that it sees, so the
+        player does not think ahead on it.
         """
-        game = turn.graph.game  # the reasoner keeps every state that it sees
+        game = turn.graph.game
         if not self.settings.ponder or game.engine == "reasoner" or self._solution_of(game) is not None:
             return False
         lane = self._lane(game, int(turn.lanes[0]))

@@ -123,9 +123,10 @@ def upper_bound(settings: GrowthSettings, prior: Prior, assumption: int) -> Uppe
     The better the value explains results, the less exploration it takes. Where interests are not opposite, there are no
     minimax values, and the exploration is that without a value.
     """
-    whole, is_opposed = settings.exploration, are_opposed(assumption)
-    narrowed = whole * (1.0 - settings.narrowing * prior.determination) if is_opposed else whole
-    return UpperBound(narrowed, prior.minimax if is_opposed else 0.0, whole)
+    if not are_opposed(assumption):
+        return UpperBound(settings.exploration, 0.0, settings.exploration)
+    narrowed = settings.exploration * (1.0 - settings.narrowing * prior.determination)
+    return UpperBound(narrowed, prior.minimax, settings.exploration)
 
 
 @inlined

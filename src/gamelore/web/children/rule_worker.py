@@ -29,7 +29,7 @@ from ...gdl.lint import refuse
 from ...gdl.syntax import parse
 from ...learning.td.initial_values import Kind as LearnerKind
 from ...matches.match import MatchRecord, MatchState
-from ...net.belief import LastingPlayer, PlayerMatches
+from ...net.belief import SLICE, LastingPlayer, PlayerMatches
 from ...net.requests import answer_requests, limits_within, processor_time
 from ...players.kernel import load_kernels
 from ...players.position_graph import PositionGraph
@@ -149,7 +149,8 @@ class SeatedPlayers:
             self._followed.pop(key, None)
             deadline = time.monotonic() + startclock
             self._matches.start(key, role, startclock=startclock)
-            self._matches.use_startclock(key, deadline)
+            while (now := time.monotonic()) < deadline and self._matches.ponder(key, min(deadline, now + SLICE)):
+                pass
             self._matches.advance(key, ())
             followed = self._followed[key] = []
         for moves in wanted[len(followed) :]:
