@@ -31,6 +31,7 @@ ROOMS = {
     "players": "moves",
     "solver": "exact values",
     "puzzles": "solutions of puzzles",
+    "networks": "values from self-play",
     "search": "strong play",
     "matches": "matches, records",
     "learning.store": "rows on disk",

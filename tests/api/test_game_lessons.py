@@ -12,7 +12,8 @@ from gamelore import AdviceTest, GameLesson, GameloreError, Knowledge, Knowledge
 from gamelore.api import game_lessons
 from gamelore.api.game_lessons import lesson_of
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredLesson, StoredValue, TrialRow
+from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredLesson, TrialRow
+from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory.advice import rival_name
 from gamelore.solver import solution
 

@@ -30,7 +30,8 @@ from gamelore.lab.studies.map_study import (
     verdicts,
 )
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import NOTHING, Lessons, StoredLesson, StoredValue
+from gamelore.learning.store.lesson_rows import Lessons, StoredLesson
+from gamelore.learning.store.taught_rows import NOTHING, StoredValue
 from gamelore.memory.lesson import stored_value
 from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings

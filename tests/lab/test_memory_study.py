@@ -25,16 +25,8 @@ from gamelore.lab.studies.memory_study import (
     teachings,
 )
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import (
-    LESSON,
-    OPENINGS,
-    WITHOUT,
-    Lessons,
-    OpeningMove,
-    StoredLesson,
-    StoredValue,
-    TrialRow,
-)
+from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, OpeningMove, StoredLesson, TrialRow
+from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
 from gamelore.memory.lesson import fact_texts

@@ -25,7 +25,7 @@ KIND = {game: family["kind"] for family in FILE["family"] for game in family["ga
 # Rooms of the tests in which games are played, not only evaluated. The tests outside of rooms play, too, and so do the
 # benchmarks but for that of playouts. In hanoi, of public_sheets.py, the tests of environments make random moves only.
 PLAYING = [
-    *("players", "solver", "matches", "search", "puzzles", "learning", "memory", "net", "lab", "envs"),
+    *("players", "solver", "matches", "search", "puzzles", "networks", "learning", "memory", "net", "lab", "envs"),
     *("api", "cli", "web"),
 ]
 

@@ -212,9 +212,9 @@ def foreign_database(path: Path, application_id: int, user_version: int) -> None
         (
             schema.APPLICATION_ID,
             schema.FORMAT + 1,
-            "expected knowledge of format 6 or older, got format 7, .* newer",
+            "expected knowledge of format 7 or older, got format 8, .* newer",
         ),
-        (schema.APPLICATION_ID, 0, "expected knowledge of format 6 or older, got format 0, .* name another file"),
+        (schema.APPLICATION_ID, 0, "expected knowledge of format 7 or older, got format 0, .* name another file"),
     ],
 )
 def test_a_foreign_or_other_format_is_refused_and_left_alone(
@@ -236,7 +236,8 @@ def make_older(path: Path, version: int) -> None:
             ("trajectory",),
             ("reply",),
             schema.LESSON_TABLES[:5],
-            schema.LESSON_TABLES[5:],
+            schema.LESSON_TABLES[5:7],
+            schema.LESSON_TABLES[7:],
         )
         for table in chain(*tables[version - 1 :]):
             connection.execute(f"DROP TABLE {table}")

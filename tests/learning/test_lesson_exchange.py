@@ -13,16 +13,8 @@ from gamelore import KnowledgeError, load
 from gamelore.learning import exchange, lesson_exchange
 from gamelore.learning.lesson_exchange import export_lessons, import_lessons
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import (
-    LESSON,
-    NOTHING,
-    Lessons,
-    OpeningMove,
-    PlayedMatch,
-    StoredLesson,
-    StoredValue,
-    TrialRow,
-)
+from gamelore.learning.store.lesson_rows import LESSON, Lessons, OpeningMove, PlayedMatch, StoredLesson, TrialRow
+from gamelore.learning.store.taught_rows import NOTHING, StoredValue
 
 VALUE = StoredValue(0.5, 0.75, None, (0.5, 0.25), {"(cell 1 1 x)": (0.125, 0.1), "(control xplayer)": (-0.5, 0.25)})
 STORED = StoredLesson(2, 40, 1_750_000, 4.5, VALUE, b"\x00progress\xff", "a hash", 0.5)

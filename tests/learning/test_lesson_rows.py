@@ -14,18 +14,8 @@ from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import (
     LESSON as PUPIL,
 )
-from gamelore.learning.store.lesson_rows import (
-    NOTHING,
-    GenerationRow,
-    LedgerRow,
-    Lessons,
-    OpeningMove,
-    PlayedMatch,
-    StoredLesson,
-    StoredValue,
-    Taught,
-    TrialRow,
-)
+from gamelore.learning.store.lesson_rows import LedgerRow, Lessons, OpeningMove, PlayedMatch, StoredLesson, TrialRow
+from gamelore.learning.store.taught_rows import NOTHING, GenerationRow, StoredValue, Taught
 
 VALUE = StoredValue(0.5, 0.75, None, (0.5, 0.25), {"(cell 1 1 x)": (0.125, 0.0), "(control xplayer)": (-0.5, 0.25)})
 LESSON = StoredLesson(2, 40, 1_750_000, 4.5, VALUE, b"\x00progress")

@@ -18,7 +18,6 @@ from gamelore.game.game import make
 from gamelore.gdl.syntax import Rulesheet, parse
 from gamelore.learning.store.lesson_rows import (
     LESSON,
-    NOTHING,
     OPENINGS,
     WITHOUT,
     KeptLesson,
@@ -26,9 +25,9 @@ from gamelore.learning.store.lesson_rows import (
     PlayedMatch,
     Stored,
     StoredLesson,
-    StoredValue,
     TrialRow,
 )
+from gamelore.learning.store.taught_rows import NOTHING, StoredValue
 from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
 from gamelore.memory import lesson as lesson_module

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.lesson_rows import NOTHING, WITHOUT, LedgerRow, Lessons, StoredLesson, TrialRow
+from gamelore.learning.store.lesson_rows import WITHOUT, LedgerRow, Lessons, StoredLesson, TrialRow
+from gamelore.learning.store.taught_rows import NOTHING
 from gamelore.matches.match import MatchState
 from gamelore.memory.advice import MOST_KNOBS
 from gamelore.memory.descriptors import DESCRIPTORS, _of_role, composed, descriptors, random_playouts

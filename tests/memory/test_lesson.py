@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.lesson_rows import StoredValue
+from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import lesson as lesson_module
 from gamelore.memory.lesson import begun_anew, restored, restored_value, stored, stored_value
 from gamelore.players.random_streams import stream

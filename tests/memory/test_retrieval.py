@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.lesson_rows import NOTHING, Lessons, OpeningMove, StoredLesson, StoredValue, TrialRow
+from gamelore.learning.store.lesson_rows import Lessons, OpeningMove, StoredLesson, TrialRow
+from gamelore.learning.store.taught_rows import NOTHING, StoredValue
 from gamelore.memory.lesson import fact_texts
 from gamelore.memory.retrieval import CarriedValue, Relatives
 from gamelore.rulesheets import path

@@ -7,7 +7,8 @@ from time import monotonic, process_time, sleep
 import pytest
 
 from gamelore import Game, KnowledgeError
-from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredValue, TrialRow
+from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, TrialRow
+from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
 from gamelore.memory import schooling as schooling_module

@@ -9,6 +9,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from gamelore import load
+from gamelore.networks.network import Network
+from gamelore.networks.tuples import draw_tuples
 from gamelore.players.random_streams import stream
 from gamelore.search import teaching
 from gamelore.search.growth import EngineGrower, Grower
@@ -84,6 +86,35 @@ def test_the_prior_by_hand(way: type[EngineGrower]) -> None:
                 assert arrays.sums[first + index] == pytest.approx(8 * prior)
         tried = [move for index, move in enumerate(moves) if arrays.child[first + index] >= 0]
         assert "(mark 3 3)" not in moves or not tried or "(mark 3 3)" in tried, "the best prior comes first"
+
+
+@pytest.mark.parametrize("way", [grower, EngineGrower])
+def test_a_network_takes_the_place_of_the_linear_value(way: type[EngineGrower]) -> None:
+    """Each move that was never tried has the value of the network there, after the first move and after others."""
+    game, rng = load("connect3"), np.random.default_rng(2)
+    network = Network.zero(draw_tuples(game, rng, 20), 2)
+    network.entries[:] = rng.normal(scale=0.2, size=network.entries.shape)
+    trees: Grower = way(game, GrowthSettings(least=1, leaves=1))
+    trees.prior = replace(LinearValue.zero(game), network=network).prior(GrowthSettings(prior_visits=8))
+    assert (trees.prior.visits, trees.prior.minimax, trees.prior.determination) == (4, 0.5, 0.5)
+    tree = Tree(game, 2048, 20_000)
+    tree.assumption = 100
+    tree.start(game.initial)
+    trees.grow(tree, 60, stream(1), (0, 100))
+    arrays, checked = tree.arrays, 0
+    for node in range(int(arrays.size[NUM_NODES])):
+        if arrays.nodes[node, STAGE] != LISTED:
+            continue
+        mover = int(arrays.nodes[node, MOVER])
+        first, count = tree.span(node, mover)
+        joint = np.zeros((count, 2), np.int32)
+        joint[:, mover] = arrays.actions[first : first + count]
+        joint[:, 1 - mover] = arrays.actions[tree.span(node, 1 - mover)[0]]
+        values = network(game.next(np.repeat(arrays.states[node][None], count, axis=0), joint), np.full(count, mover))
+        untried = arrays.child[first : first + count] < 0
+        assert arrays.guesses[first : first + count][untried] == pytest.approx(values[untried], abs=1e-6)
+        checked += int(untried.sum())
+    assert checked > 20
 
 
 def test_both_ways_to_grow_use_a_prior_alike() -> None:
@@ -436,10 +467,10 @@ def test_foresight_repeats() -> None:
 def test_a_value_is_trusted_as_far_as_it_explains() -> None:
     game = load("connect3")
     value = replace(LinearValue.zero(game), determination=0.75)
-    assert value.prior(GrowthSettings())[2:] == (12, 1.0, 0.75, 0.75)
-    assert value.prior(GrowthSettings(minimax=0.2))[2:] == (12, 1.0, 0.2, 0.75)
-    assert value.prior(GrowthSettings(scout=False))[2:] == (0, 1.0, 0.0, 0.0)
-    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:] == (0, 1.0, 0.0, 0.0)
+    assert value.prior(GrowthSettings())[2:6] == (12, 1.0, 0.75, 0.75)
+    assert value.prior(GrowthSettings(minimax=0.2))[2:6] == (12, 1.0, 0.2, 0.75)
+    assert value.prior(GrowthSettings(scout=False))[2:6] == (0, 1.0, 0.0, 0.0)
+    assert LinearValue.zero(game).prior(GrowthSettings(minimax=0.2))[2:6] == (0, 1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])

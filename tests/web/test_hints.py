@@ -15,7 +15,8 @@ from gamelore.drawing.board import Boards, Place
 from gamelore.errors import GameloreError
 from gamelore.game.game import Position
 from gamelore.learning.sequences.seqplayer import TIERS
-from gamelore.learning.store.lesson_rows import StoredLesson, StoredValue
+from gamelore.learning.store.lesson_rows import StoredLesson
+from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.rulesheets import path
 from gamelore.web.children import hints
 from gamelore.web.children.hints import HintPictures, Hints, Step, lesson_hints, line_text

@@ -11,8 +11,9 @@ from gamelore import learn, load
 from gamelore.gdl.syntax import parse
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredLesson, StoredValue, TrialRow
+from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredLesson, TrialRow
 from gamelore.learning.store.schema import LearnedRows, MatchRow
+from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory.advice import rival_name
 
 pytest.importorskip("nicegui", reason="the web page needs NiceGUI: pip install 'gamelore[web]'")

@@ -17,8 +17,9 @@ from gamelore.lab import stats
 from gamelore.lab.studies.transfer_study import TransferPlan, transfer
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredLesson, StoredValue, TrialRow
+from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredLesson, TrialRow
 from gamelore.learning.store.schema import ALL_ROLES, LearnedRows, MatchRow, PairRow, SequenceRow, StoredLearner
+from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory.advice import rival_name
 from gamelore.web.children.knowledge_map import MOST_ALONE, MOST_COMPARED, experiment_teachings, gain, rows_of_map
 from gamelore.web.children.knowledge_worker import KnowledgeWorker

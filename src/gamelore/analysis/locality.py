@@ -46,27 +46,38 @@ Instance: TypeAlias = tuple[int, list[int]]
 """A ground rule: its head atom, and the literals of its body. The literal for a negated atom is the negative number."""
 
 
-def neighbours(sheet: Rulesheet, variables: Mapping[GroundTerm, int], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which variables are neighbours, bool[variables, variables]; the matrix is reflexive and symmetric.
+def closeness(sheet: Rulesheet, variables: Mapping[GroundTerm, int], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return how close each two variables are, float64[variables, variables]: above 0 if they are neighbours.
 
-    variables: the variable of each fact, numbered from 0. chosen: bool[variables]; the other variables have no
-    neighbours except themselves. Raise GroundingError if the rules as written are too large to ground.
+    A set of n variables that an instance of a rule requires adds 1 / (n - 1) to the closeness of each two of them; the
+    instances of a rule that require the same set count once. So the cells of a short line are closer than those of a
+    long one, and cells in the middle of many lines closer than those that share a single line. The matrix is symmetric,
+    and 0 for a variable and itself.
+
+    Args:
+        sheet: the rules
+        variables: the variable of each fact, numbered from 0
+        chosen: bool[variables]; the other variables have no neighbours
+
+    Raises:
+        GroundingError: the rules as written are too large to ground.
     """
     program, rules = _by_rule(sheet)
     needs = _needs(rules, {atom: 1 << variables[fact] for fact, atom in program.true.items() if fact in variables})
     among = sum(1 << variable for variable in np.flatnonzero(chosen).tolist())
-    near = np.eye(len(chosen), dtype=np.bool_)
+    close = np.zeros((len(chosen), len(chosen)))
     for instances in rules:
         needed = {_union(needs.get(literal, 0) for literal in body) for _, body in instances}
-        together: dict[int, Bits] = {}
-        for part in (part & among for part in needed if part != ALL):
-            for member in members(part) if part.bit_count() > 1 else ():
-                together[member] = together.get(member, 0) | part
-        number = sum(others.bit_count() - 1 for others in together.values())
-        if number <= MOST * len(together) * (among.bit_count() - 1):
-            for variable, others in together.items():
-                near[variable, list(members(others))] = True
-    return near
+        of_rule = np.zeros_like(close)
+        for part in {part & among for part in needed if part != ALL}:
+            if part.bit_count() > 1:
+                together = list(members(part))
+                of_rule[np.ix_(together, together)] += 1 / (len(together) - 1)
+        np.fill_diagonal(of_rule, 0.0)
+        connected = np.count_nonzero(of_rule.any(axis=1))
+        if np.count_nonzero(of_rule) <= MOST * connected * (among.bit_count() - 1):
+            close += of_rule
+    return close
 
 
 def _needs(rules: Iterable[Iterable[Instance]], given: Mapping[int, Bits]) -> dict[int, Bits]:
@@ -144,13 +155,15 @@ class Vicinity:
     """The locality of a game. A fact has the number of its bit in a state; actions are numbered over all roles.
 
     variables   int64[num_facts], the variable of each fact
-    neighbours  bool[variables, variables], reflexive and symmetric
+    settled     bool[variables], whether exactly one fact of the variable held in each sampled state
+    closeness   float64[variables, variables], see `closeness`
     touched     bool[actions, variables], the variables that each action touches
     everywhere  bool[variables], whether each variable is everywhere; see the module
     """
 
     variables: NDArray[np.int64]
-    neighbours: NDArray[np.bool_]
+    settled: NDArray[np.bool_]
+    closeness: NDArray[np.float64]
     touched: NDArray[np.bool_]
     everywhere: NDArray[np.bool_]
 
@@ -164,14 +177,21 @@ class Vicinity:
             raise _unfit(f"that is compiled as a whole, got {game.name}, which is not: {game.engine_reason}")
         facts = game.circuit.facts
         seen, states, joint = _sampled(game)
-        variables = _variables(facts, unpack_bits(seen, len(facts)))
+        held = unpack_bits(seen, len(facts))
+        variables = _variables(facts, held)
         touched = _touched(game, variables, states, joint)
         everywhere = _everywhere(touched, list(map(len, game.circuit.actions)))
         variable_of = dict(zip(facts, variables.tolist(), strict=True))
         try:
-            return cls(variables, neighbours(game.rulesheet, variable_of, ~everywhere), touched, everywhere)
+            close = closeness(game.rulesheet, variable_of, ~everywhere)
         except GroundingError as error:
             raise _unfit(f"whose rules can be grounded as written, got {game.name}: {error}") from None
+        return cls(variables, _settled(variables, held), close, touched, everywhere)
+
+    @cached_property
+    def neighbours(self) -> NDArray[np.bool_]:
+        """bool[variables, variables], whether two variables are neighbours; reflexive and symmetric."""
+        return np.asarray((self.closeness > 0) | np.eye(len(self.closeness), dtype=np.bool_))
 
     def close_together(self, sequences: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return bool[n]: whether, in each sequence, every action is near the first action.
@@ -251,6 +271,12 @@ def _variables(facts: Sequence[GroundTerm], held: NDArray[np.uint8]) -> NDArray[
     alone = variables < 0
     variables[alone] = number + np.arange(np.count_nonzero(alone))
     return variables
+
+
+def _settled(variables: NDArray[np.int64], held: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return bool[variables], whether exactly one fact of each variable held in each state of uint8[states, facts]."""
+    numbers = range(int(variables.max(initial=-1)) + 1)
+    return np.array([bool((held[:, variables == number].sum(axis=1) == 1).all()) for number in numbers], np.bool_)
 
 
 def _groups(facts: Sequence[GroundTerm]) -> Iterator[list[int]]:

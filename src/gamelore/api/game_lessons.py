@@ -19,8 +19,9 @@ from .progress import Progress, displayed
 from .rows import save_rows
 
 if TYPE_CHECKING:
-    from ..learning.store.lesson_rows import GenerationRow, Lessons, StoredLesson
+    from ..learning.store.lesson_rows import Lessons, StoredLesson
     from ..learning.store.schema import GameRow
+    from ..learning.store.taught_rows import GenerationRow
     from .memory import Knowledge
 
 POINTS = 100
@@ -229,7 +230,8 @@ def study(
     """
     from ..catalogue import known_opponents
     from ..learning.exchange import check_lesson
-    from ..learning.store.lesson_rows import NOTHING, Lessons, StoredLesson
+    from ..learning.store.lesson_rows import Lessons, StoredLesson
+    from ..learning.store.taught_rows import NOTHING
     from ..memory.course import Course
 
     if not isfinite(seconds):

@@ -53,6 +53,7 @@ MEASURING = (
         "players",
         "solver",
         "puzzles",
+        "networks",
         "search",
         "matches",
     ),

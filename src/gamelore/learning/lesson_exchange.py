@@ -5,7 +5,8 @@
                   "id", "gamelore", "created", "updated", "generation", "rounds", "walks", "seconds", "decision": share
                   of informed playouts or null, "origin", "likeness", "progress": base64,
                   "taught": {"lesson": [{"number", "walks", "seconds", "determination", "foresight", "informed",
-                                      "constants": [number of each role ..], "weights": {fact: [of each role ..]}} ..]},
+                                      "constants": [number of each role ..], "weights": {fact: [of each role ..]}} ..],
+                             "network": [the same, with "network": [[fact ..], base64]]},
                   "openings": [[[fact ..], [[role, move, visits, value] ..]] ..],
                   "matches": [[id, role, startclock, [[move of each role] ..], [goal ..]] ..],
                   "trials": [[advice, number, against, num, total, squares, better, worse] ..],
@@ -33,26 +34,23 @@ from ..gdl.syntax import Rulesheet, parse
 from .exchange import MOST_RULES, check_fact, check_trial, read_export, refuse_learners, write_export
 from .store.lesson_rows import (
     LESSON,
-    NOTHING,
+    OWN,
     KeptLesson,
     Lessons,
     OpeningMove,
     PlayedMatch,
     RememberedGame,
-    Share,
-    Single,
     StoredLesson,
-    StoredValue,
-    Taught,
     TrialRow,
 )
 from .store.schema import Count, Integer, Line, Real, Rules, Small, Weight
+from .store.taught_rows import NOTHING, Share, Single, StoredNetwork, StoredValue, Taught
 
 FORMAT_NAME = "gamelore-lessons"
 VERSION = 1
 
 
-class _Value(Struct):
+class _Value(Struct, omit_defaults=True):
     number: Small
     walks: Count
     seconds: Weight
@@ -61,6 +59,7 @@ class _Value(Struct):
     informed: Share | None
     constants: tuple[Single, ...]
     weights: dict[Line, tuple[Single, ...]]
+    network: StoredNetwork | None = None
 
 
 class _Lesson(Struct):
@@ -131,7 +130,7 @@ def _exported(lessons: Lessons, rules_hash: str) -> _Lesson:
             f"{lessons.knowledge.path}: expected a lesson about the game {rules_hash[:12]}, got none; gamelore lessons "
             "list shows all lessons"
         )
-    lesson = kept.lesson
+    lesson, own = kept.lesson, [pupil for pupil in OWN if pupil == LESSON or pupil in kept.taught]
     exported = _Lesson(
         row.name,
         lessons.roles(rules_hash),
@@ -148,7 +147,10 @@ def _exported(lessons: Lessons, rules_hash: str) -> _Lesson:
         lesson.origin or None,
         lesson.likeness,
         lesson.progress,
-        {LESSON: [_Value(*taught[:3], **taught.value._asdict()) for taught in kept.taught.get(LESSON, ())]},
+        {
+            pupil: [_Value(*taught[:3], **taught.value._asdict()) for taught in kept.taught.get(pupil, ())]
+            for pupil in own
+        },
         [(sorted(facts), list(moves)) for facts, moves in kept.openings.items()],
         list(kept.matches),
         list(kept.trials),
@@ -243,6 +245,7 @@ def _terms(lesson: _Lesson) -> Iterator[str]:
     for values in lesson.taught.values():
         for value in values:
             yield from value.weights
+            yield from value.network.facts if value.network is not None else ()
     for facts, moves in lesson.openings:
         yield from facts
         yield from (move.move for move in moves)
@@ -250,8 +253,8 @@ def _terms(lesson: _Lesson) -> Iterator[str]:
 
 def _kept(lesson: _Lesson) -> KeptLesson:
     """Return a lesson of a file for the store."""
-    own = [_taught(value) for value in lesson.taught.get(LESSON, ())]
-    value = own[-1].value if own else NOTHING
+    own = {pupil: [_taught(value) for value in lesson.taught.get(pupil, ())] for pupil in OWN}
+    value = own[LESSON][-1].value if own[LESSON] else NOTHING
     if lesson.generation:
         value = value._replace(informed=lesson.decision)
     made = lesson.id, lesson.gamelore, lesson.created, lesson.updated
@@ -259,15 +262,17 @@ def _kept(lesson: _Lesson) -> KeptLesson:
     stored = StoredLesson(*spent, value, lesson.progress, lesson.origin or "", lesson.likeness, *made)
     openings = {frozenset(facts): moves for facts, moves in lesson.openings}
     trials = lesson.trials if lesson.checksum == _checksum(lesson) else []
-    return KeptLesson(stored, {LESSON: own}, openings, lesson.matches, trials, lesson.descriptors)
+    return KeptLesson(stored, own, openings, lesson.matches, trials, lesson.descriptors)
 
 
 def _checksum(lesson: _Lesson) -> str:
     """Return a hash of the tests of a lesson and of what they hold for; it says nothing about who made the file."""
-    tested = lesson.rules, lesson.taught.get(LESSON), lesson.openings, lesson.trials
+    tested = lesson.rules, *filter(None, map(lesson.taught.get, OWN)), lesson.openings, lesson.trials
     return hashlib.sha256(msgspec.json.encode((version("gamelore"), *tested))).hexdigest()
 
 
 def _taught(value: _Value) -> Taught:
-    numbers = value.determination, value.foresight, value.informed
-    return Taught(value.number, value.walks, value.seconds, StoredValue(*numbers, value.constants, value.weights))
+    stored = StoredValue(
+        value.determination, value.foresight, value.informed, value.constants, value.weights, value.network
+    )
+    return Taught(value.number, value.walks, value.seconds, stored)

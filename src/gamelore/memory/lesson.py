@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learning.store.lesson_rows import NOTHING, StoredLesson, StoredValue
+from ..learning.store.lesson_rows import StoredLesson
+from ..learning.store.taught_rows import NOTHING, StoredValue
 from ..search.settings import TeachingSettings
 from ..search.teaching import ForecastSums, Running, Sums, TeachingState, fact_classes
 from ..search.value import LinearValue

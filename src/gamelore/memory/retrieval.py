@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..game.game import Game
-    from ..learning.store.lesson_rows import KeptLesson, Lessons, StoredValue
+    from ..learning.store.lesson_rows import KeptLesson, Lessons
     from ..learning.store.schema import GameRow
+    from ..learning.store.taught_rows import StoredValue
 
 LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""

@@ -23,7 +23,8 @@ from .lesson import restored_value, stored_value
 
 if TYPE_CHECKING:
     from ..game.game import Game
-    from ..learning.store.lesson_rows import Lessons, StoredValue
+    from ..learning.store.lesson_rows import Lessons
+    from ..learning.store.taught_rows import StoredValue
 
 DEFAULT_GROWTH = ChampionSettings().growth
 """The parameters of all searches here: what is tested holds for these only."""

@@ -317,6 +317,25 @@ def _prefetching(is_changed: bool) -> Any:
 prefetch, prefetch_to_change = _prefetching(False), _prefetching(True)
 
 
+@intrinsic
+def _trailing_zeros(typing_context: Any, word: Any) -> Any:
+    """Count the zeros below the lowest bit of a word that is set; for a word without such a bit, 64."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return numba.uint64(numba.uint64), generate
+
+
+_count_trailing_zeros: Any = _trailing_zeros  # type checkers do not know that numba passes the context
+
+
+@inlined
+def lowest_bit(word: np.uint64) -> int:
+    """Return the number of the lowest bit of a word that is set; for use inside kernels."""
+    return int(_count_trailing_zeros(word))
+
+
 # ---- arrays that several threads share ----
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..game.engines import unpack_bits
+from ..networks.network import NO_NETWORK, Network, NetworkArrays
 from ..players.kernel import F64, F32x3, U64x2, inlined
 from .settings import GrowthSettings
 from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays, are_opposed
@@ -28,6 +29,8 @@ from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVE
 if TYPE_CHECKING:
     from ..game.game import Game
 
+NETWORK_TRUST = 0.5
+"""How far a network is trusted. What it explains of the results of short searches says little about its worth."""
 _BYTES, _BITS = 8, 64  # of a word
 
 
@@ -40,6 +43,7 @@ class Prior(NamedTuple):
     gain       factor of the difference between the value of a move and the mean value of its siblings
     minimax    weight of the minimax value in the value of a move, from 0 to 1
     determination  how far the value explains mean results of walks, from 0 to 1
+    network    an n-tuple network that takes the place of the linear value; one without tuples if there is none
     """
 
     tables: F32x3
@@ -48,6 +52,7 @@ class Prior(NamedTuple):
     gain: float
     minimax: float
     determination: float
+    network: NetworkArrays
 
 
 class UpperBound(NamedTuple):
@@ -80,6 +85,7 @@ class LinearValue:
     constants: NDArray[np.float64]
     determination: float = 0.0
     foresight: float = 0.0
+    network: Network | None = None
 
     @classmethod
     def zero(cls, game: Game) -> LinearValue:
@@ -93,9 +99,14 @@ class LinearValue:
         values: NDArray[np.float64] = facts @ self.weights[role].astype(np.float64) + self.constants[role]
         return values
 
+    @property
+    def trust(self) -> float:
+        """How far the search trusts the value, 0 to 1: the determination; a network is trusted as far everywhere."""
+        return self.determination if self.network is None else NETWORK_TRUST
+
     def virtual_visits(self, settings: GrowthSettings) -> int:
         """Return the number of virtual visits of a new move: 0 where children are not looked at, so have no values."""
-        return round(self.determination * settings.prior_visits) if settings.scout else 0
+        return round(self.trust * settings.prior_visits) if settings.scout else 0
 
     def prior(self, settings: GrowthSettings) -> Prior:
         """Return the prior for a tree with these settings.
@@ -104,12 +115,14 @@ class LinearValue:
         """
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
         tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
-        trust = self.determination
+        trust = self.trust
         visits = self.virtual_visits(settings)
         weight = trust + max(self.foresight - trust, 0.0) / 2.0 if settings.minimax is None else settings.minimax
         if not visits:
             weight, trust = 0.0, 0.0
-        return Prior(np.ascontiguousarray(tables), self.constants, visits, settings.gain, float(weight), trust)
+        network = self.network.arrays if self.network is not None else NO_NETWORK
+        constants = self.constants if self.network is None else np.zeros_like(self.constants)
+        return Prior(np.ascontiguousarray(tables), constants, visits, settings.gain, float(weight), trust, network)
 
 
 def no_prior(game: Game) -> Prior:

@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..circuit.tape import LANES
+from ..networks.network import MOST_TUPLES, look_up, look_up_child, network_value
 from ..players.kernel import (
     I32,
     I64,
@@ -545,17 +546,21 @@ class Scouts(NamedTuple):
     nodes    int32[512], the parent
     moves    int32[512], the move that leads to the child
     cursor   int64[2], where the next pass begins: an index of `WalkBatch.order`, and the index of a move
+    before, indices  int32[4096], memory for the indices of a network: of the parent, and of a child; see
+             `networks.network.look_up_child`
     """
 
     nodes: I32
     moves: I32
     cursor: I64
+    before: I32
+    indices: I32
 
 
 def scouts() -> Scouts:
     """Return arrays for one pass."""
     nodes, moves = np.zeros((2, LANES), np.int32)
-    return Scouts(nodes, moves, np.zeros(2, np.int64))
+    return Scouts(nodes, moves, np.zeros(2, np.int64), *np.zeros((2, MOST_TUPLES), np.int32))
 
 
 @kernel_without_refcounts
@@ -586,11 +591,20 @@ def next_children(tree: TreeArrays, batch: WalkBatch, count: int, rows: Scouts, 
 @kernel_without_refcounts
 def note_values(tree: TreeArrays, rows: Scouts, size: int, children: U64x2, prior: Prior) -> None:
     """Put the value of each child into `tree.sums` of the move that leads to it. A forced move needs no prior."""
+    has_network, last = prior.network.offsets.shape[0] > 0, -1
     for row in range(size):
-        mover = int(tree.nodes[rows.nodes[row], MOVER])
-        if tree.nodes[rows.nodes[row], COUNT] == 1:
+        node = int(rows.nodes[row])
+        mover = int(tree.nodes[node, MOVER])
+        if tree.nodes[node, COUNT] == 1:
             continue
-        tree.sums[rows.moves[row]] = worth(prior, mover, children, row)
+        if has_network:
+            if node != last:
+                look_up(prior.network, tree.states, node, rows.before)
+                last = node
+            look_up_child(prior.network, tree.states, node, rows.before, children, row, rows.indices)
+            tree.sums[rows.moves[row]] = network_value(prior.network, mover, rows.indices)
+        else:
+            tree.sums[rows.moves[row]] = worth(prior, mover, children, row)
 
 
 @kernel_without_refcounts

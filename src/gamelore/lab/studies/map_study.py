@@ -21,7 +21,8 @@ import numpy as np
 from ...analysis.variants import NameMap, map_facts, map_names
 from ...gdl.syntax import Rulesheet, parse
 from ...learning.store.knowledge import KnowledgeStore
-from ...learning.store.lesson_rows import LESSON, Lessons, StoredValue, TrialRow
+from ...learning.store.lesson_rows import LESSON, Lessons, TrialRow
+from ...learning.store.taught_rows import StoredValue
 from ...memory.advice import level_of, rival_name
 from ...memory.evidence import BettingTest
 from ...memory.ledger import PAIR_DEVIATION

@@ -37,7 +37,8 @@ import numpy as np
 from ...gdl.syntax import parse
 from ...learning.lesson_exchange import LessonGame
 from ...learning.store.knowledge import KnowledgeStore
-from ...learning.store.lesson_rows import LESSON, OPENINGS, KeptLesson, Lessons, StoredLesson, Taught
+from ...learning.store.lesson_rows import LESSON, OPENINGS, KeptLesson, Lessons, StoredLesson
+from ...learning.store.taught_rows import Taught
 from ...matches.match import MatchState
 from ...memory.course import SHARES, Course, Part, new_teacher
 from ...memory.lesson import fact_texts, restored_value

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -67,46 +67,40 @@ from .schema import (
     typed_by_game,
     unpacked,
 )
+from .taught_rows import (
+    NOTHING,
+    UNDECIDED,
+    GenerationRow,
+    Share,
+    StoredValue,
+    Taught,
+    decided,
+    delete_values,
+    generations_of,
+    put_rows,
+    put_values,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from ...game.game import Game
 
 Role = Annotated[int, Meta(ge=0, le=1000)]
-Share = Annotated[float, Meta(ge=0, le=1)]
-Single = Annotated[float, Meta(ge=-1e30, le=1e30)]
-"""A number of a value: sums of many of them are finite in float32, too."""
 LESSON = "lesson"
 """The pupil that is the lesson itself."""
+NETWORK = "network"
+"""The pupil that is the network of the lesson, in the states that were stored."""
+OWN = (LESSON, NETWORK)
+"""The pupils whose values belong to a lesson, with the tests of them."""
 OPENINGS = "openings"
 """The advice that is the book of openings."""
 VARIANT = "variant"
 """The advice in the ledger that is the value of a variant."""
 WITHOUT = "without"
 """The rival of advice that no startclock can give: the same player without it."""
-_UNDECIDED = -1.0  # stored as the share of informed playouts without a decision
 
 Stored: TypeAlias = Literal["stored", "same", "behind"]
 """What became of a lesson: "same" if the store has it already, "behind" if the store has one that was taught longer."""
-
-
-class StoredValue(NamedTuple):
-    """A value as the store has it, with the playouts that go with it; facts are texts.
-
-    determination, foresight  see `search.value.LinearValue`
-    informed   share of the playouts that are informed; None if no trial has decided
-    constants  a number for each role; () if there is no value
-    weights    for each fact, a weight for each role
-    """
-
-    determination: float
-    foresight: float
-    informed: float | None
-    constants: tuple[float, ...]
-    weights: Mapping[str, tuple[float, ...]]
-
-
-NOTHING = StoredValue(0.0, 0.0, None, (), {})
-"""The value of a lesson before the end of its first generation."""
 
 
 @dataclass(frozen=True)
@@ -150,25 +144,6 @@ class StoredLesson:
     def decision(self) -> float | None:
         """What the trial of the lesson has decided about informed playouts; None if it has not."""
         return self.value.informed if self.generation else None
-
-
-class Taught(NamedTuple):
-    """A value that was taught, with the walks and the CPU seconds that this took."""
-
-    number: int
-    walks: int
-    seconds: float
-    value: StoredValue
-
-
-class GenerationRow(NamedTuple):
-    """A generation of teaching: how long it took together with all before, and what its value explains."""
-
-    number: Small
-    walks: Count
-    seconds: Weight
-    determination: Share
-    foresight: Share
 
 
 class KeptLesson(NamedTuple):
@@ -244,18 +219,6 @@ class _LessonCells(NamedTuple):
     progress: bytes
 
 
-class _TaughtCells(NamedTuple):
-    number: Small
-    walks: Count
-    seconds: Weight
-    determination: Share
-    foresight: Share
-    informed: Real
-    constants: str
-    weights: str
-    roles: str  # of the game
-
-
 class OpeningMove(NamedTuple):
     """What a long search of a position has found about a move: its visits, and its value for the role, 0 to 100."""
 
@@ -329,14 +292,6 @@ _WALKS = (
     f"SELECT walks, informed, EXISTS (SELECT 1 FROM taught WHERE game = lesson.game AND pupil = '{LESSON}'), "
     "created, id FROM lesson WHERE game = ?"
 )
-_OWN_VALUES = {"trial": "", "taught": f" AND pupil = '{LESSON}'"}  # of a lesson, with the tests of them
-_TAUGHT = (
-    "SELECT number, walks, seconds, determination, foresight, informed, constants, weights, roles FROM taught "
-    "JOIN game ON game.id = game WHERE game = ? AND pupil = ?"
-)
-_GENERATIONS = (
-    "SELECT number, walks, seconds, determination, foresight FROM taught WHERE game = ? AND pupil = ? ORDER BY number"
-)
 _OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
 _PLAYED = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number DESC LIMIT ?"
 _TRIALS = f"SELECT {', '.join(TrialRow._fields)} FROM trial WHERE game = ? AND lesson = ?"
@@ -368,10 +323,10 @@ class Lessons:
             if row is None:
                 return None
             (cells,) = typed([row], _LessonCells)
-            values = _taught(connection, game, LESSON, "ORDER BY number DESC LIMIT 1")
+            values = values_of(connection, game, LESSON, "newest")
             value = values[0].value if values else NOTHING
             taught = cells.generation, cells.rounds, cells.walks, cells.seconds
-            value = value._replace(informed=_decided(cells.informed)) if cells.generation else value
+            value = value._replace(informed=decided(cells.informed)) if cells.generation else value
             return StoredLesson(*taught, value, cells.progress, cells.origin, cells.likeness, *cells[:4])
 
     def state(self, rules_hash: str) -> tuple[str, int] | None:
@@ -388,7 +343,7 @@ class Lessons:
         """
         with self._writing(game) as (connection, number):
             before = connection.execute(_WALKS, [number]).fetchone()
-            informed = _UNDECIDED if lesson.decision is None else lesson.decision
+            informed = UNDECIDED if lesson.decision is None else lesson.decision
             if before is not None and before[0] >= lesson.walks and (before[2] or lesson.snapshot < 0):
                 if before[0] > lesson.walks:
                     return "behind"
@@ -411,15 +366,15 @@ class Lessons:
         made = lesson.version or version("gamelore"), lesson.created or created, lesson.updated or now
         own = lesson.id or former
         if own != former:
-            connection.execute("DELETE FROM taught WHERE game = ? AND pupil = ?", (number, LESSON))
+            delete_values(connection, number, OWN)
         taught = lesson.generation, lesson.rounds, lesson.walks, lesson.seconds
-        informed = _UNDECIDED if lesson.decision is None else lesson.decision
+        informed = UNDECIDED if lesson.decision is None else lesson.decision
         variant = lesson.origin, lesson.likeness, rule_shapes(game.rulesheet).tobytes()
         row = (number, own, *made, *taught, informed, *variant, lesson.progress)
-        _put(connection, "lesson", [row])
+        put_rows(connection, "lesson", [row])
         if lesson.snapshot >= 0:
             added = Taught(lesson.snapshot, lesson.walks, lesson.seconds, lesson.value)
-            _put(connection, "taught", [(number, LESSON, *_taught_cells(added))], "IGNORE")
+            put_values(connection, number, LESSON, [added], "IGNORE")
 
     def games(self) -> list[GameRow]:
         """Return all games that have a lesson, oldest first."""
@@ -491,16 +446,15 @@ class Lessons:
         row = connection.execute(_WALKS, [number]).fetchone()
         is_longer = row is None or row[0] < kept.lesson.walks
         if is_longer:
-            for table in ("trial", "taught"):
-                connection.execute(f"DELETE FROM {table} WHERE game = ?{_OWN_VALUES[table]}", [number])
+            connection.execute("DELETE FROM trial WHERE game = ?", [number])
+            delete_values(connection, number, OWN)
             self._put(connection, number, game, kept.lesson, row)
-            _put(connection, "trial", ((number, kept.lesson.id, *trial) for trial in kept.trials))
+            put_rows(connection, "trial", ((number, kept.lesson.id, *trial) for trial in kept.trials))
         for pupil, values in kept.taught.items():
-            rows = [(number, pupil, *_taught_cells(value)) for value in values]
-            if pupil != LESSON:
-                _put(connection, "taught", rows, "IGNORE")
-            elif is_longer:
-                _put(connection, "taught", rows)  # the walks and seconds of the newest state are not those of today
+            if pupil not in OWN:
+                put_values(connection, number, pupil, values, "IGNORE")
+            elif is_longer:  # the walks and seconds of the newest state are not those of today
+                put_values(connection, number, pupil, values)
         had_book = connection.execute("SELECT count(*) FROM opening WHERE game = ?", [number]).fetchone()[0] > 0
         has_put = [self._put_opening(connection, number, facts, moves) for facts, moves in kept.openings.items()]
         if had_book and (is_longer or any(has_put)):  # no test was of these openings together
@@ -508,7 +462,7 @@ class Lessons:
         for match in kept.matches:
             _put_match(connection, number, match)
         if kept.descriptors:
-            _put(connection, "described", [(number, to_json(dict(kept.descriptors)))], "IGNORE")
+            put_rows(connection, "described", [(number, to_json(dict(kept.descriptors)))], "IGNORE")
         return is_longer
 
     # values
@@ -516,16 +470,15 @@ class Lessons:
     def generations(self, rules_hash: str) -> list[GenerationRow]:
         """Return the generations of a lesson that have ended, in their order."""
         with self._reading(rules_hash) as (connection, game):
-            return typed(connection.execute(_GENERATIONS, (game, LESSON)), GenerationRow)
+            return generations_of(connection, game, LESSON)
 
     def taught(self, rules_hash: str, pupil: str, number: int | None = None) -> list[Taught]:
         """Return the values of a pupil in their order: those of the generations of a lesson, or of rivals of a kind.
 
         number: of the only one that is wanted; None for all
         """
-        order = "ORDER BY number" if number is None else f"AND number = {number:d}"
         with self._reading(rules_hash) as (connection, game):
-            return _taught(connection, game, pupil, order)
+            return values_of(connection, game, pupil, "all" if number is None else number)
 
     def value(self, rules_hash: str, pupil: str, number: int) -> StoredValue | None:
         """Return one of the values of a pupil; None if the store lacks it."""
@@ -542,7 +495,7 @@ class Lessons:
         with self._writing(game) as (connection, number):
             query = "SELECT count(*) FROM taught WHERE game = ? AND pupil = ?"
             (num,) = connection.execute(query, (number, rival)).fetchone()
-            _put(connection, "taught", [(number, rival, *_taught_cells(Taught(num, walks, seconds, value)))])
+            put_values(connection, number, rival, [Taught(num, walks, seconds, value)])
 
     # openings
 
@@ -580,7 +533,7 @@ class Lessons:
         connection.execute("DELETE FROM opening WHERE game = ? AND state = ?", key)
         numbers = self._numbers.of(connection, game, [move.move for move in moves])
         rows = ((*key, own.role, move, own.visits, own.value) for own, move in zip(moves, numbers, strict=True))
-        _put(connection, "opening", rows)
+        put_rows(connection, "opening", rows)
         return True
 
     # matches
@@ -627,7 +580,7 @@ class Lessons:
             query = f"{_TRIALS} AND advice = ? AND number = ? AND against = ?"
             rows = typed(connection.execute(query, (number, lesson, *trial[:3])), TrialRow)
             row = add(rows[0] if rows else trial)
-            _put(connection, "trial", [(number, lesson, *row)])
+            put_rows(connection, "trial", [(number, lesson, *row)])
         return row
 
     # the ledger, and opponents
@@ -652,7 +605,7 @@ class Lessons:
     def describe(self, game: Game, descriptors: Mapping[str, float]) -> None:
         """Store the descriptors of a game."""
         with self._writing(game) as (connection, number):
-            _put(connection, "described", [(number, to_json(dict(descriptors)))])
+            put_rows(connection, "described", [(number, to_json(dict(descriptors)))])
 
     def fits(self, rules_hash: str, first: int) -> dict[tuple[int, int], list[PolicyFit]]:
         """Return how well policies fit the moves of opponents, by the number of the match and the role.
@@ -669,7 +622,7 @@ class Lessons:
     def add_fits(self, game: Game, number: int, role: int, fits: Iterable[PolicyFit]) -> None:
         """Store how well policies fit the moves of an opponent with a role in the match of this number."""
         with self._writing(game) as (connection, own):
-            _put(connection, "fit", ((own, number, role, *fit) for fit in fits))
+            put_rows(connection, "fit", ((own, number, role, *fit) for fit in fits))
 
     @contextmanager
     def _reading(self, rules_hash: str) -> Iterator[tuple[sqlite3.Connection, int | None]]:
@@ -727,57 +680,14 @@ def _put_match(connection: sqlite3.Connection, game: int, match: PlayedMatch) ->
     if not num_equal:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         texts = to_json([list(joint) for joint in match.moves]), to_json(list(match.goals))
-        _put(connection, "played", [(game, num, match.id, match.role, match.startclock, *texts, now)])
+        put_rows(connection, "played", [(game, num, match.id, match.role, match.startclock, *texts, now)])
     return not num_equal
-
-
-def _put(
-    connection: sqlite3.Connection,
-    table: str,
-    rows: Iterable[Sequence[Any]],
-    otherwise: Literal["REPLACE", "IGNORE"] = "REPLACE",
-) -> None:
-    """Insert rows. `otherwise`: what becomes of a row whose key is in the table already."""
-    rows = list(rows)
-    if rows:
-        places = ", ".join("?" * len(rows[0]))
-        connection.executemany(f"INSERT OR {otherwise} INTO {table} VALUES ({places})", rows)
 
 
 def _lesson_id(connection: sqlite3.Connection, game: int | None) -> str:
     """Return the id of the present lesson of a game; "" if it has none."""
     row = connection.execute("SELECT id FROM lesson WHERE game = ?", [game]).fetchone()
     return "" if row is None else str(row[0])
-
-
-def _decided(informed: float) -> float | None:
-    """Return the share of informed playouts in a cell; None without a decision."""
-    return None if informed == _UNDECIDED else informed
-
-
-def _taught(connection: sqlite3.Connection, game: int | None, pupil: str, order: str) -> list[Taught]:
-    """Return values of a pupil; `order` continues the query."""
-    rows = typed(connection.execute(f"{_TAUGHT} {order}", (game, pupil)), _TaughtCells)
-    return [Taught(row.number, row.walks, row.seconds, _value(row)) for row in rows]
-
-
-def _value(row: _TaughtCells) -> StoredValue:
-    """Return the value in a row. Raise a MsgspecError if it lacks a number for a role."""
-    constants = msgspec.convert(from_json(row.constants), tuple[Single, ...])
-    weights = msgspec.convert(from_json(row.weights), dict[Line, tuple[Single, ...]])
-    if len(constants) not in (0, num_roles := len(from_json(row.roles))):
-        raise msgspec.ValidationError(f"{len(constants)} constants for {num_roles} roles")
-    if any(len(own) != len(constants) for own in weights.values()):
-        raise msgspec.ValidationError(f"expected {len(constants)} weights for each fact, got another number")
-    return StoredValue(row.determination, row.foresight, _decided(row.informed), constants, weights)
-
-
-def _taught_cells(taught: Taught) -> tuple[Any, ...]:
-    """Return the cells of a value after the game and the pupil."""
-    value = taught.value
-    informed = _UNDECIDED if value.informed is None else value.informed
-    texts = to_json(list(value.constants)), to_json(dict(value.weights))
-    return *taught[:3], value.determination, value.foresight, informed, *texts
 
 
 def _texts(connection: sqlite3.Connection, game: int | None) -> dict[int, str]:

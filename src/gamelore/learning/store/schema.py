@@ -32,7 +32,7 @@ from ...gdl.syntax import printable
 from ...ground.clingo import MAX_GOAL
 
 APPLICATION_ID = 0x676C6F72  # "glor" in ASCII; SQLite stores it in bytes 68-71 of the file
-FORMAT = 6  # the user_version; a version of gamelore that adds tables increases it
+FORMAT = 7  # the user_version; a version of gamelore that adds tables increases it
 BUSY_SECONDS = 30.0  # maximum time that a writer waits for other writers
 MAX_COPIES = 5  # of a store that other processes change while it is copied
 
@@ -125,13 +125,19 @@ CREATE TABLE described (
     game INTEGER PRIMARY KEY REFERENCES game, descriptors TEXT NOT NULL);
 """
 
-SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES, _LESSONS, _OPPONENTS_AND_DESCRIPTORS)
+_NETWORKS = """
+CREATE TABLE network (
+    game INTEGER NOT NULL REFERENCES game, pupil TEXT NOT NULL, number INTEGER NOT NULL, facts TEXT NOT NULL,
+    packed BLOB NOT NULL, PRIMARY KEY (game, pupil, number)) WITHOUT ROWID;
+"""
+
+SCHEMAS = (_AFTERSTATES, _SEQUENCES, _TRAJECTORIES, _REPLIES, _LESSONS, _OPPONENTS_AND_DESCRIPTORS, _NETWORKS)
 """SQL statements that add the tables of each format; the first entry belongs to format 1."""
 
 LEARNER_TABLES = ("inherited", "match", "trajectory", "afterstate", "feature", "reply", "sequence", "pair", "branch")
 """The tables whose rows belong to a learner."""
 
-LESSON_TABLES = ("lesson", "taught", "opening", "played", "trial", "fit", "described")
+LESSON_TABLES = ("lesson", "taught", "opening", "played", "trial", "fit", "described", "network")
 """The tables whose rows belong to a lesson about a game, see lesson_rows.py."""
 
 IN_USE = " UNION ".join(f"SELECT game FROM {table}" for table in ("learner", *LESSON_TABLES))

@@ -1,0 +1,290 @@
+"""Self-play: an n-tuple network learns from matches against itself by temporal differences, without a tree.
+
+Many matches run side by side. In each of them, the mover makes the move to the position with the highest value, or
+sometimes a random move. At the end of a match, the positions after the moves of each role learn from it, the last one
+first: the value of a position is drawn towards the mean of two targets, the value of the best move at the next turn of
+the role and what the later positions of the match are drawn to (the weight of the latter is `trace`), and the last
+position of each role towards the goal (TD(lambda); Sutton 1988). What comes after a random move that was not the best
+one says nothing about the positions before it (Watkins 1989), except for the value of the best move there.
+
+Step sizes differ for each entry: the larger, the more its errors have had the same sign so far (temporal coherence;
+Beal & Smith 1999; Bagheri, Thill, Koch & Konen 2016, "Online adaptable learning rates for the game Connect-4"). Konen &
+Bagheri (2020, "Reinforcement learning for n-player games: the importance of final adaptation") learn many games in this
+way, each with tuples chosen by hand.
+
+A search teaches more with each position (search/teaching.py), but has a thousand times fewer of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..players.kernel import F32, I32, I64, U8, Bool, F32x2, F64x2, U64x2, inlined, kernel
+from ..players.random_streams import extend
+from .network import Network, NetworkArrays, look_up, network_value
+from .tuples import draw_tuples
+
+if TYPE_CHECKING:
+    from ..game.game import Game
+
+_HIGHEST_GOAL = 100
+_MOST_PLIES = 1000  # of a match; a longer one is given up
+_MOST_CHILDREN = 4096  # positions that are looked at in one step, about
+_FEWEST_ROWS = 64  # of the history of a match, at first
+_TIE = 1e-7  # values that differ by less are equal
+_TUPLES, _MATCHES = range(2)  # extend the key
+
+
+@dataclass(frozen=True, slots=True)
+class SelfPlaySettings:
+    """Parameters of self-play.
+
+    matches  number of matches side by side
+    rate     step size of a value before it is squashed, shared by all tuples
+    trace    lambda of TD(lambda), from 0 to 1
+    random   probability of a random move
+    opening  maximum number of random plies at the beginning of a match
+    """
+
+    matches: int = 256
+    rate: float = 4.0
+    trace: float = 0.9
+    random: float = 0.05
+    opening: int = 4
+
+
+class SelfPlayState(NamedTuple):
+    """What self-play has learned, without the matches under way.
+
+    network  the network
+    sums     float32[roles, room], sum of the errors of each entry
+    changes  float32[roles, room], sum of the absolute errors
+    matches  number of matches
+    """
+
+    network: Network
+    sums: NDArray[np.float32]
+    changes: NDArray[np.float32]
+    matches: int
+
+    def copy(self) -> SelfPlayState:
+        """Return a copy of the arrays that learning changes."""
+        network = replace(self.network, entries=self.network.entries.copy())
+        return SelfPlayState(network, self.sums.copy(), self.changes.copy(), self.matches)
+
+
+class _History(NamedTuple):
+    """The positions after the moves of a role that had a choice alone, in each match so far.
+
+    Position number `ply` of a match is in row `match * longest + ply`.
+
+    states    uint64[matches * longest, words]
+    movers    uint8[matches * longest], the role that has moved
+    bests     float32[matches * longest], the value of the best move at this turn
+    explored  bool[matches * longest], whether a worse move was made
+    lengths   int32[matches]
+    """
+
+    states: U64x2
+    movers: U8
+    bests: F32
+    explored: Bool
+    lengths: I32
+
+    @classmethod
+    def empty(cls, matches: int, longest: int, words: int) -> _History:
+        """Return a history with room for so many positions of each match."""
+        rows = matches * longest
+        arrays = np.zeros(rows, np.uint8), np.zeros(rows, np.float32), np.zeros(rows, np.bool_)
+        return cls(np.zeros((rows, words), np.uint64), *arrays, np.zeros(matches, np.int32))
+
+    @property
+    def longest(self) -> int:
+        return len(self.movers) // len(self.lengths)
+
+    def with_room(self) -> _History:
+        """Return the same history with room for twice as many positions."""
+        matches, longest = len(self.lengths), self.longest
+        larger = _History.empty(matches, 2 * longest, self.states.shape[1])
+        arrays: list[tuple[NDArray[Any], NDArray[Any]]] = list(zip(larger[:-1], self[:-1], strict=True))
+        for own, theirs in arrays:
+            own.reshape(matches, 2 * longest, -1)[:, :longest] = theirs.reshape(matches, longest, -1)
+        larger.lengths[:] = self.lengths
+        return larger
+
+
+class SelfPlay:
+    """Matches of a network against itself, from which it learns.
+
+    Args:
+        game: game that is compiled as a whole. Where several roles have a choice, their moves are random
+        key: key of the random numbers
+        settings: parameters
+        begin: what an earlier self-play of the same game has learned
+
+    Attributes:
+        network: the network, which changes with each match
+
+    Raises:
+        GameloreError: the locality of the game cannot be computed, so there are no tuples.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        key: np.uint64,
+        settings: SelfPlaySettings | None = None,
+        begin: SelfPlayState | None = None,
+    ) -> None:
+        self._game, self._settings = game, settings or SelfPlaySettings()
+        if begin is None:
+            tuples = draw_tuples(game, np.random.default_rng(int(extend(key, _TUPLES))))
+            network = Network.zero(tuples, game.num_roles)
+            begin = SelfPlayState(network, np.zeros_like(network.entries), np.zeros_like(network.entries), 0)
+        self.network, self._sums, self._changes, self.matches = begin.copy()
+        self._rng = np.random.default_rng(int(extend(extend(key, _MATCHES), self.matches)))
+        num = self._settings.matches
+        self._states, self._plies = np.repeat(game.initial[None], num, axis=0), np.zeros(num, np.int32)
+        self._openings = self._drawn_openings(num)
+        self._history = _History.empty(num, _FEWEST_ROWS, game.num_words)
+        self._next, self._size = 0, num  # the matches whose turn is next: the first one, and how many
+
+    def _drawn_openings(self, num: int) -> NDArray[np.int32]:
+        """Return the number of random plies at the beginning of some matches."""
+        return self._rng.integers(0, self._settings.opening + 1, num, dtype=np.int32)
+
+    @property
+    def state(self) -> SelfPlayState:
+        """A copy of what was learned so far."""
+        return SelfPlayState(self.network, self._sums, self._changes, self.matches).copy()
+
+    def play(self, deadline: float, matches: int = 1 << 60) -> None:
+        """Play until the deadline, in seconds of `time.monotonic`, or until so many matches have been played in all."""
+        while self.matches < matches and monotonic() < deadline:
+            self._step()
+
+    def _step(self) -> None:
+        """Make a move in some of the matches: in all of them, unless these have very many moves."""
+        part = slice(self._next, self._next + self._size)
+        self._next = part.stop if part.stop < len(self._states) else 0
+        states = self._states[part]
+        matches, movers, children = self._children(states)
+        nums = np.bincount(matches, minlength=len(states))
+        is_over, points = self._game.evaluate(children)
+        goals = np.maximum(points, 0) / _HIGHEST_GOAL
+        values = self.network(children, movers[matches])
+        values[is_over] = goals[is_over, movers[matches[is_over]]]
+        best, chosen = self._chosen(values, nums, part)
+        self._note(part, children[chosen], movers, nums, values[best], values[chosen])
+        self._states[part], self._plies[part] = children[chosen], self._plies[part] + 1
+        self._end(np.flatnonzero(is_over[chosen]) + part.start, goals[chosen[is_over[chosen]]])
+        self._size = min(max(_MOST_CHILDREN * len(states) // len(children), 1), len(self._states))
+
+    def _children(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+        """Return the positions after all moves, with the number of the match of each; and the mover of each match.
+
+        Where several roles have a choice, this is a single position, after random moves.
+        """
+        legal = self._game.legal(states)
+        starts, counts = legal.by_role(self._game.num_roles)
+        drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
+        every, movers = np.arange(len(states)), counts.argmax(axis=1)
+        has_mover = (counts > 1).sum(axis=1) == 1
+        nums = np.where(has_mover, counts[every, movers], 1)
+        matches = np.repeat(every, nums)
+        numbers = np.arange(len(matches)) - np.repeat(np.cumsum(nums) - nums, nums)  # of the moves of a match
+        joint = legal.actions[drawn[matches]]
+        moves = legal.actions[starts[matches, movers[matches]] + numbers]
+        own = has_mover[matches]
+        joint[own, movers[matches[own]]] = moves[own]
+        return matches, movers, self._game.next(states[matches], joint)
+
+    def _chosen(
+        self, values: NDArray[np.float64], nums: NDArray[np.int64], part: slice
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the indices of the best child of each match, and of the one that is chosen."""
+        firsts = np.cumsum(nums) - nums
+        ties = values + _TIE * self._rng.random(len(values))
+        best = np.array([first + ties[first : first + num].argmax() for first, num in zip(firsts, nums, strict=True)])
+        is_random = self._rng.random(len(nums)) < self._settings.random
+        is_random |= self._plies[part] < self._openings[part]
+        other = firsts + (self._rng.random(len(nums)) * nums).astype(np.int64)
+        return best, np.where(is_random, other, best)
+
+    def _note(
+        self,
+        part: slice,
+        states: NDArray[np.uint64],
+        movers: NDArray[np.int64],
+        nums: NDArray[np.int64],
+        bests: NDArray[np.float64],
+        values: NDArray[np.float64],
+    ) -> None:
+        """Add the positions after the moves of a role that had a choice alone to the history."""
+        if self._history.lengths[part].max() == self._history.longest:
+            self._history = self._history.with_room()
+        history, free = self._history, nums > 1
+        lanes = np.arange(len(self._states))[part][free]
+        rows = lanes * history.longest + history.lengths[lanes]
+        history.states[rows], history.movers[rows] = states[free], movers[free]
+        history.bests[rows], history.explored[rows] = bests[free], values[free] < bests[free] - 2 * _TIE
+        history.lengths[lanes] += 1
+
+    def _end(self, over: NDArray[np.int64], goals: NDArray[np.float64]) -> None:
+        """Learn from the matches that are over, with the goals of the roles, and begin new ones."""
+        learned = self.network.arrays, self._sums, self._changes
+        rate = self._settings.rate / len(self.network.offsets)
+        _learn(*learned, self._history, over, np.ascontiguousarray(goals), rate, self._settings.trace)
+        self.matches += len(over)
+        ended = np.zeros(len(self._states), np.bool_)
+        ended[over] = True
+        ended |= self._plies >= _MOST_PLIES
+        self._states[ended], self._plies[ended], self._history.lengths[ended] = self._game.initial, 0, 0
+        self._openings[ended] = self._drawn_openings(int(ended.sum()))
+
+
+@inlined
+def _correct(
+    network: NetworkArrays, sums: F32x2, changes: F32x2, role: int, indices: I32, error: float, rate: float
+) -> None:
+    """Change the entries of a position by its error, each with a step size of its own, see the module."""
+    for number in range(indices.size):
+        entry = indices[number]
+        change = changes[role, entry]
+        share = abs(sums[role, entry]) / change if change else np.float32(1.0)
+        network.entries[role, entry] += np.float32(rate * error) * share
+        sums[role, entry] += np.float32(error)
+        changes[role, entry] = change + np.float32(abs(error))
+
+
+@kernel
+def _learn(
+    network: NetworkArrays,
+    sums: F32x2,
+    changes: F32x2,
+    history: _History,
+    matches: I64,
+    goals: F64x2,
+    rate: float,
+    trace: float,
+) -> None:
+    """Draw the values of all positions of some matches towards their targets; goals: float64[matches, roles]."""
+    indices = np.empty_like(network.offsets)
+    longest = history.movers.size // history.lengths.size
+    for number in range(matches.size):
+        first = matches[number] * longest
+        for role in range(goals.shape[1]):
+            target = goals[number, role]
+            for row in range(first + history.lengths[matches[number]] - 1, first - 1, -1):
+                if history.movers[row] != role:
+                    continue
+                look_up(network, history.states, row, indices)
+                error = target - network_value(network, role, indices)
+                _correct(network, sums, changes, role, indices, error, rate)
+                best = float(history.bests[row])
+                target = best if history.explored[row] else (1.0 - trace) * best + trace * target

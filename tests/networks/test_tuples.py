@@ -1,0 +1,84 @@
+"""Tuples of variables: walks along the rules, entries for all values, and images under symmetries."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from gamelore import load
+from gamelore.analysis.locality import Vicinity
+from gamelore.analysis.symmetry import symmetries
+from gamelore.networks.tuples import Tuples, draw_tuples
+
+
+def tuples_of(name: str, seed: int = 0, most: int = 20) -> Tuples:
+    return draw_tuples(load(name), np.random.default_rng(seed), most)
+
+
+def variables_of(name: str, tuples: Tuples, number: int) -> list[int]:
+    """Return the variables of a tuple."""
+    return sorted(set(Vicinity.of(load(name)).variables[np.flatnonzero(tuples.strides[:, number])].tolist()))
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "breakthrough:width=3,height=4", "connect3"])
+def test_each_combination_of_values_has_an_entry_of_its_own(name):
+    vicinity, tuples = Vicinity.of(load(name)), tuples_of(name)
+    starts = np.unique(tuples.offsets)
+    for number, offset in enumerate(tuples.offsets.tolist()):
+        values = []
+        for variable in variables_of(name, tuples, number):
+            facts = np.flatnonzero(vicinity.variables == variable)
+            values.append(tuples.strides[facts, number].tolist() + ([] if vicinity.settled[variable] else [0]))
+        entries = sorted(offset + sum(strides) for strides in product(*values))
+        end = starts[starts > offset].min(initial=tuples.num_entries)
+        assert entries == list(range(offset, end))
+
+
+def all_variables(name: str, tuples: Tuples) -> list[list[int]]:
+    """Return the variables of each tuple."""
+    return [variables_of(name, tuples, number) for number in range(len(tuples.offsets))]
+
+
+def test_each_variable_is_a_tuple_of_its_own():
+    alone = [own for own in all_variables("tictactoe", tuples_of("tictactoe")) if len(own) == 1]
+    assert sorted(alone) == [[number] for number in range(10)], "nine cells, and whose turn it is"
+
+
+def facts_by_entries(tuples: Tuples) -> set[tuple[int, tuple[int, ...]]]:
+    """Return (first entry, facts) of each tuple."""
+    offsets, columns = tuples.offsets.tolist(), tuples.strides.T
+    return {(offset, tuple(np.flatnonzero(own).tolist())) for offset, own in zip(offsets, columns, strict=True)}
+
+
+def test_images_share_their_entries():
+    tuples = tuples_of("tictactoe")
+    for facts in symmetries(load("tictactoe")).facts:
+        moved = np.zeros_like(tuples.strides)
+        moved[facts] = tuples.strides
+        assert facts_by_entries(tuples._replace(strides=moved)) == facts_by_entries(tuples)
+
+
+def test_walks_stay_where_rules_connect():
+    near, tuples = Vicinity.of(load("breakthrough")).neighbours, tuples_of("breakthrough", most=60)
+    chosen = all_variables("breakthrough", tuples)
+    for own in chosen:
+        reached = {own[0]}
+        for _ in own:
+            reached |= {other for other in own if near[other, list(reached)].any()}
+        assert reached == set(own)
+    assert len(set(map(tuple, chosen))) == len(chosen), "no two tuples have the same variables"
+
+
+def test_the_seed_decides():
+    tables = [tuples_of("connect3", seed).strides for seed in (0, 0, 1)]
+    assert np.array_equal(tables[0], tables[1])
+    assert not np.array_equal(tables[0], tables[2])
+
+
+def test_there_are_as_many_tuples_as_wanted():
+    for most in (1, 30):
+        tuples = tuples_of("breakthrough", most=most)
+        num = sum(len(own) > 1 for own in all_variables("breakthrough", tuples))
+        assert most <= num < most + 8
