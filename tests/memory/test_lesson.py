@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from time import monotonic
 
@@ -11,7 +12,17 @@ import pytest
 from gamelore import Game, load
 from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import lesson as lesson_module
-from gamelore.memory.lesson import begun_anew, restored, restored_value, stored, stored_value
+from gamelore.memory.lesson import (
+    begun_anew,
+    restored,
+    restored_network,
+    restored_value,
+    stored,
+    stored_network,
+    stored_value,
+)
+from gamelore.networks.network import Network
+from gamelore.networks.self_play import SelfPlay, SelfPlaySettings
 from gamelore.players.random_streams import stream
 from gamelore.rulesheets import path
 from gamelore.search.settings import GrowthSettings, TeachingSettings
@@ -145,6 +156,53 @@ def test_a_value_none_of_whose_facts_fit_has_no_effect() -> None:
     value = restored_value(game, there)
     assert value is not None
     assert value.virtual_visits(GrowthSettings()) == value.prior(GrowthSettings()).minimax == 0
+
+
+def played_network(name: str) -> Network:
+    """Return a network after some matches against itself."""
+    self_play = SelfPlay(load(name), stream(1), SelfPlaySettings(matches=16))
+    self_play.play(inf, 50)
+    return self_play.network
+
+
+def test_a_network_comes_back_rounded() -> None:
+    game, network = load("connect3"), played_network("connect3")
+    value = replace(LinearValue.zero(game), network=network)
+    again = restored_value(game, stored_value(game, value, None))
+    assert again is not None
+    assert again.network is not None
+    assert np.array_equal(again.network.strides, network.strides)
+    assert np.array_equal(again.network.offsets, network.offsets)
+    assert again.network.entries == pytest.approx(network.entries, rel=1e-3, abs=1e-6)
+    assert again.virtual_visits(GrowthSettings()) == 8
+
+
+def test_a_network_reads_facts_by_their_texts() -> None:
+    game, network = load("connect3"), played_network("connect3")
+    kept = stored_network(game, network)
+    without = restored_network(game, kept._replace(facts=("(cell 9 9 red)", *kept.facts[1:])))
+    assert without is not None
+    gone = [game.fact_text(bit) for bit in range(len(network.strides))].index(kept.facts[0])
+    assert not without.strides[gone].any()
+    assert np.array_equal(np.delete(without.strides, gone, axis=0), np.delete(network.strides, gone, axis=0))
+    upper = restored_network(game, kept._replace(facts=tuple(fact.upper() for fact in kept.facts)))
+    assert upper is not None
+    assert np.array_equal(upper.strides, network.strides)
+
+
+def test_damaged_networks_are_left_out() -> None:
+    game, network = load("connect3"), played_network("connect3")
+    kept = stored_network(game, network)
+    assert restored_network(game, kept._replace(packed=kept.packed[:-100])) is None
+    assert restored_network(game, kept._replace(facts=kept.facts[1:])) is None
+    assert restored_network(load("tictactoe3p"), kept) is None, "it has another number of roles"
+    for strides, entries in (
+        (-network.strides, network.entries),
+        (network.strides * 1000, network.entries),
+        (network.strides, np.full_like(network.entries, np.nan)),
+        (network.strides, network.entries[:, :-1]),
+    ):
+        assert restored_network(game, stored_network(game, Network(strides, network.offsets, entries))) is None
 
 
 def test_only_whole_generations_of_large_games_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Lessons between the search and the store: facts by number in a game, facts by text in the store.
 
-The value of a lesson has its facts as texts, so it can be read with other versions of gamelore and with other names.
+The value of a lesson has its facts as texts, so it can be read with other versions of gamelore and with other names. A
+network has its facts as texts, too, and its arrays as an npz file; its entries are rounded to float16 there.
 The rest of the state of a teacher (sums of regressions, matches under way) is an npz file. It is used only if the facts
 of the game are numbered and tied as they were; otherwise the present generation begins anew.
 """
@@ -9,14 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..learning.store.lesson_rows import StoredLesson
-from ..learning.store.taught_rows import NOTHING, StoredValue
+from ..learning.store.taught_rows import NOTHING, StoredNetwork, StoredValue
+from ..networks.network import MOST_TUPLES, Network
 from ..search.settings import TeachingSettings
 from ..search.teaching import ForecastSums, Running, Sums, TeachingState, fact_classes
 from ..search.value import LinearValue
@@ -24,6 +27,7 @@ from ..search.value import LinearValue
 if TYPE_CHECKING:
     from ..game.game import Game
 
+_LARGEST_ENTRY = 60_000  # of a network in the store; float16 ends there
 MOST_BYTES = 8 << 20  # of the sums of a generation under way; where they take more, only whole generations are stored
 
 
@@ -54,7 +58,8 @@ def stored_value(game: Game, value: LinearValue | None, informed: float | None) 
         return NOTHING._replace(informed=informed)
     bits = np.flatnonzero(value.weights.any(axis=0)).tolist()
     weights = {game.fact_text(bit): tuple(value.weights[:, bit].tolist()) for bit in bits}
-    return StoredValue(value.determination, value.foresight, informed, tuple(value.constants.tolist()), weights)
+    numbers = value.determination, value.foresight, informed, tuple(value.constants.tolist())
+    return StoredValue(*numbers, weights, None if value.network is None else stored_network(game, value.network))
 
 
 def restored(game: Game, lesson: StoredLesson) -> TeachingState:
@@ -85,7 +90,55 @@ def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:
             value.weights[:, bit] = weights[fact.lower()]
     value.constants[:] = stored.constants
     determination = stored.determination if value.weights.any() else 0.0
-    return LinearValue(value.weights, value.constants, determination, stored.foresight)
+    network = None if stored.network is None else restored_network(game, stored.network)
+    return LinearValue(value.weights, value.constants, determination, stored.foresight, network)
+
+
+def stored_network(game: Game, network: Network) -> StoredNetwork:
+    """Return a network of a game for the store."""
+    bits = np.flatnonzero(network.strides.any(axis=1)).tolist()
+    entries = np.clip(network.entries, -_LARGEST_ENTRY, _LARGEST_ENTRY).astype(np.float16)
+    packed = _npz({"strides": network.strides[bits], "offsets": network.offsets, "entries": entries})
+    return StoredNetwork(tuple(map(game.fact_text, bits)), packed)
+
+
+def restored_network(game: Game, stored: StoredNetwork) -> Network | None:
+    """Return a stored network for a game; None if its arrays are damaged, or not for the roles of the game.
+
+    Facts that the game lacks are left out.
+    """
+    try:
+        with np.load(io.BytesIO(stored.packed), allow_pickle=False) as arrays:
+            strides, offsets, entries = (arrays[name] for name in ("strides", "offsets", "entries"))
+    except Exception:  # damaged bytes make zipfile, zlib and numpy raise errors of many kinds
+        return None
+    if not _is_network(strides, offsets, entries) or (len(entries), len(strides)) != (
+        game.num_roles,
+        len(stored.facts),
+    ):
+        return None
+    numbers = {fact.lower(): number for number, fact in enumerate(stored.facts)}
+    rows = np.array([numbers.get(fact.lower(), -1) for fact in fact_texts(game)], np.int64)
+    own = np.where(rows[:, None] >= 0, strides[rows], np.int32(0)).astype(np.int32)
+    return Network(own, offsets, entries.astype(np.float32))
+
+
+def _is_network(strides: NDArray[Any], offsets: NDArray[Any], entries: NDArray[Any]) -> bool:
+    """Return whether arrays are those of a network whose kernels never leave its entries."""
+    if (strides.ndim, offsets.ndim, entries.ndim) != (2, 1, 2) or not 0 < len(offsets) <= MOST_TUPLES:
+        return False
+    types = strides.dtype == np.int32, offsets.dtype == np.int32, entries.dtype == np.float16
+    if not all(types) or strides.shape[1] != len(offsets) or min(strides.min(initial=0), offsets.min()) < 0:
+        return False
+    room = int((offsets + strides.sum(axis=0, dtype=np.int64)).max()) + 1
+    return room <= entries.shape[1] and bool(np.isfinite(entries).all())
+
+
+def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return arrays as a compressed npz file."""
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
 
 
 def fact_texts(game: Game) -> list[str]:
@@ -100,7 +153,7 @@ def _packed(game: Game, state: TeachingState) -> bytes:
         return b""
     sums, forecasts, matches = state.progress
     upper = np.triu_indices(sums.moments.shape[1])
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "layout": _layout(game),
         "num": np.array([sums.num, forecasts.num], np.int64),
         "moments": sums.moments[:, upper[0], upper[1]] if sums.num else np.zeros((len(sums.moments), 0)),
@@ -112,9 +165,7 @@ def _packed(game: Game, state: TeachingState) -> bytes:
         "as_assumed": np.array(state.as_assumed),
         **matches._asdict(),
     }
-    file = io.BytesIO()
-    np.savez_compressed(file, allow_pickle=False, **arrays)
-    return file.getvalue()
+    return _npz(arrays)
 
 
 def _unpacked(game: Game, packed: bytes) -> tuple[tuple[Sums, ForecastSums, Running], bool] | None:
