@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gamelore import load
+from gamelore.networks import self_play as self_play_module
 from gamelore.networks.network import NetworkArrays
 from gamelore.networks.self_play import SelfPlay, SelfPlaySettings, SelfPlayState, _History, _learn
 from gamelore.players.random_streams import stream
@@ -106,6 +107,16 @@ def test_another_self_play_goes_on():
     assert not np.array_equal(on.network.entries, before)
     assert np.array_equal(state.network.entries, before), "the state is not changed"
     assert np.array_equal(on.network.strides, state.network.strides)
+
+
+def test_goals_are_learned_from_0_to_1(monkeypatch):
+    learned = []
+    monkeypatch.setattr(self_play_module, "_learn", lambda *arguments: learned.append(arguments[5]))
+    played("connect3", 0, 100)
+    goals = np.concatenate(learned)
+    assert set(goals.ravel().tolist()) <= {0.0, 0.5, 1.0}
+    assert goals.sum(axis=1).tolist() == [1.0] * len(goals)
+    assert goals.max() == 1.0
 
 
 def test_no_match_begins_after_the_deadline():

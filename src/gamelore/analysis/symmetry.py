@@ -37,7 +37,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise, starmap
-from math import lcm
+from math import inf, lcm
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ from ..ground.optimize import rewrite
 from ..ground.program import GroundProgram, GroundRules, Ints, drop_unneeded, ground, rules_of, simplify
 from .automorphisms import Bounds, ColouredGraph, automorphisms
 
+REPEATABLE = Bounds(seconds=inf, work=20_000_000)
+"""Bounds of about half a second for results that must not depend on time."""
 LARGEST_TABLE = 5000  # largest number of entries of a table
 MOST_LITERALS = 200  # largest number of literals in the rules of an atom that may be a tally
 MOST_WORK = 500_000  # largest number of literals for all tables, about four seconds; above it no tally is replaced

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..learning.store.lesson_rows import StoredLesson
 from ..learning.store.taught_rows import NOTHING, StoredNetwork, StoredValue
 from ..networks.network import MOST_TUPLES, Network
+from ..networks.tuples import Tuples
 from ..search.settings import TeachingSettings
 from ..search.teaching import ForecastSums, Running, Sums, TeachingState, fact_classes
 from ..search.value import LinearValue
@@ -130,8 +131,8 @@ def _is_network(strides: NDArray[Any], offsets: NDArray[Any], entries: NDArray[A
     types = strides.dtype == np.int32, offsets.dtype == np.int32, entries.dtype == np.float16
     if not all(types) or strides.shape[1] != len(offsets) or min(strides.min(initial=0), offsets.min()) < 0:
         return False
-    room = int((offsets + strides.sum(axis=0, dtype=np.int64)).max()) + 1
-    return room <= entries.shape[1] and bool(np.isfinite(entries).all())
+    num_entries = entries.shape[1]
+    return Tuples(strides, offsets, num_entries).room == num_entries and bool(np.isfinite(entries).all())
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:

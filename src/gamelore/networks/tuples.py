@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.automorphisms import Bounds
 from ..analysis.locality import Vicinity
-from ..analysis.symmetry import symmetries
+from ..analysis.symmetry import REPEATABLE, symmetries
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -32,7 +31,6 @@ _LONGEST = 7  # variables of a tuple
 _MOST_ENTRIES = 20_000  # of a tuple
 _MOST_IMAGES = 8  # of a tuple
 _ATTEMPTS = 40  # walks for each tuple that is wanted
-_SYMMETRY_BOUNDS = Bounds(seconds=float("inf"), work=20_000_000)  # about half a second; no result depends on time
 
 
 class Tuples(NamedTuple):
@@ -96,7 +94,7 @@ def draw_tuples(game: Game, rng: np.random.Generator, most: int = MOST_LONG) -> 
         GameloreError: the locality of the game cannot be computed, see `Vicinity.of`.
     """
     vicinity = Vicinity.of(game)
-    variables, maps = _Variables(vicinity), symmetries(game, _SYMMETRY_BOUNDS).facts[:_MOST_IMAGES]
+    variables, maps = _Variables(vicinity), symmetries(game, REPEATABLE).facts[:_MOST_IMAGES]
     strides, offsets = [], []
     seen: set[frozenset[int]] = set()
     num_entries = num_long = 0

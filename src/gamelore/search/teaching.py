@@ -43,7 +43,7 @@ from collections import deque
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from math import inf, sqrt
+from math import sqrt
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,8 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from ..analysis.automorphisms import Bounds
-from ..analysis.symmetry import symmetries
+from ..analysis.symmetry import REPEATABLE, symmetries
 from ..circuit.tape import LANES
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
@@ -88,7 +87,6 @@ _MEMORY_MIB = 32
 _MOST_BARREN = 50  # rounds without a sample after which teaching is given up
 _MOST_FACTS = 2000  # a regression with more would take seconds
 _MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
-_SYMMETRY_BOUNDS = Bounds(seconds=inf, work=20_000_000)  # about half a second; the result must not depend on time
 _ENOUGH, _FEWEST_VISITS = 1_500_000, 3  # walks after which a value with fewer virtual visits is not worth more lessons
 _FEWEST_MATCHES = 64  # after which forecasts of results can be compared
 SHARE = 0.5  # of informed playouts, if any; all of them were worse in some games, and nowhere better
@@ -736,7 +734,7 @@ def fact_classes(game: Game) -> NDArray[np.int64]:
     classes = np.arange(64 * game.num_words)
     circuit = game.circuit
     if circuit is not None and circuit.num_facts + circuit.num_actions <= _MOST_POINTS:
-        group = symmetries(game, _SYMMETRY_BOUNDS)
+        group = symmetries(game, REPEATABLE)
         # the elements are a group, so the least image is the same for all facts of an orbit
         classes[: circuit.num_facts] = group.facts.min(axis=0)
     return np.unique(classes, return_inverse=True)[1]
