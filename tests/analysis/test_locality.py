@@ -265,24 +265,6 @@ def test_what_makes_no_neighbours(rule):
     assert vicinity.close_together(np.array([[1, 1], [1, 2]])).tolist() == [True, False]
 
 
-def test_variables_of_small_sets_are_closer():
-    rules, vicinity = of_text(
-        RING + "(<= (next (lit ?x)) (does r (press ?x))) (<= (next (lit ?x)) (true (lit ?x)))"
-        "(<= terminal (true (lit 0)) (true (lit 1)) (true (lit 2))) (<= terminal (true (lit 0)) (true (lit 1)))"
-    )
-    lit = {rules.fact_text(bit): variable for bit, variable in enumerate(vicinity.variables.tolist())}
-    pairs = [(0, 1), (1, 0), (0, 2), (1, 2), (0, 3), (0, 0)]
-    close = [vicinity.closeness[lit[f"(lit {one})"], lit[f"(lit {other})"]] for one, other in pairs]
-    assert close == [1.5, 1.5, 0.5, 0.5, 0, 0]
-
-
-def test_settled_variables_always_have_a_value():
-    assert found("tictactoe").settled.all(), "each cell is x, o or b, and somebody moves"
-    rules, vicinity = of_text(RING + "(<= (next (lit ?x)) (does r (press ?x))) (<= terminal (true (lit 4)))")
-    settled = {name for name, is_settled in zip(places(rules, vicinity), vicinity.settled, strict=True) if is_settled}
-    assert settled == {"clock"}, "a lamp is lit or not"
-
-
 def test_without_facts():
     _, vicinity = of_text("(role r) (legal r a) (legal r b) terminal (goal r 50)")
     assert vicinity.variables.shape == (0,)

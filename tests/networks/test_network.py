@@ -57,3 +57,11 @@ def test_the_value_is_the_squashed_sum_of_one_entry_for_each_tuple(name):
         totals = network.entries[role][indices].sum(axis=1)
         values = network(states, np.full(len(states), role))
         assert values == pytest.approx(1 / (1 + np.exp(-totals.astype(np.float64))), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "breakthrough"])
+def test_values_by_way_of_parents_are_the_same(name):
+    network, states = random_network(name), some_states(name)
+    roles, rows = np.arange(len(states)) % 2, np.arange(len(states)) // 3
+    parents = np.ascontiguousarray(states[::-1][: rows.max() + 1])
+    assert network(states, roles, parents, rows).tolist() == network(states, roles).tolist()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from time import monotonic
 
 import numpy as np
 import pytest
 
+from evaluators import native_game
 from gamelore import load
+from gamelore.gdl import syntax
 from gamelore.networks import self_play as self_play_module
 from gamelore.networks.network import NetworkArrays
-from gamelore.networks.self_play import SelfPlay, SelfPlaySettings, SelfPlayState, _History, _learn
+from gamelore.networks.self_play import SelfPlay, SelfPlaySettings, SelfPlayState, _find_best, _History, _learn
 from gamelore.players.random_streams import stream
 
 FEW = SelfPlaySettings(matches=16)
@@ -107,6 +110,73 @@ def test_another_self_play_goes_on():
     assert not np.array_equal(on.network.entries, before)
     assert np.array_equal(state.network.entries, before), "the state is not changed"
     assert np.array_equal(on.network.strides, state.network.strides)
+
+
+def test_positions_are_counted():
+    """Each move of a role that has a choice leads to one; in connect3, all moves but those in a last column."""
+    one = played("connect3", 0, 100)
+    assert 3 * one.matches < one.positions < 16 * one.matches
+    assert one.state.positions == one.positions
+    on = played("connect3", 0, 200, one.state)
+    assert on.positions > one.positions
+    assert not on.is_barren
+
+
+def test_the_best_of_each_group_is_found():
+    best = np.empty(3, np.int64)
+    _find_best(np.array([0.5, 0.25, 0.0, 1.0, 0.75, -1.0]), np.array([0, 2, 5]), best)
+    assert best.tolist() == [0, 3, 5]
+
+
+def test_a_match_is_given_up_where_the_rules_leave_a_role_without_a_move():
+    """There is no action to make, and machine code would read others."""
+    rules = """
+    (role a) (role b) (init (at 0)) (next_to 0 1) (next_to 0 2) (next_to 1 3)
+    (<= (base (at ?x)) (place ?x)) (place 0) (place 1) (place 2) (place 3)
+    (<= (input a (go ?x)) (place ?x)) (input b wait)
+    (<= (legal a (go ?y)) (true (at ?x)) (next_to ?x ?y)) (legal b wait)
+    (<= (next (at ?y)) (does a (go ?y))) (<= terminal (true (at 3)))
+    (<= (goal a 100) (true (at 3))) (<= (goal b 0) (true (at 3)))
+    """
+    game = native_game(syntax.parse(rules))
+    self_play = SelfPlay(game, stream(0), replace(FEW, opening=0))
+    self_play.play(inf, 200)
+    assert self_play.matches >= 200
+    moves = game.legal(game.initial[None]).joint_moves(0, 2)
+    after = game.next(np.repeat(game.initial[None], 2, axis=0), moves)
+    values = self_play.network(after, np.zeros(2, np.int64))
+    assert values.max() > 0.75, "by way of 1, the match ends"
+    assert values.min() == 0.5, "by way of 2, it does not"
+
+
+def test_matches_without_end_are_given_up(monkeypatch):
+    rules = """
+    (role a) (role b) (base x) (base y) (init x) (next x) (input a l) (input a r) (input b w)
+    (legal a l) (legal a r) (legal b w) (goal a 50) (goal b 50) (<= terminal (true y))
+    """
+    self_play = SelfPlay(native_game(syntax.parse(rules)), stream(0), FEW)
+    monkeypatch.setattr(self_play_module, "_MOST_PLIES", 5)
+    self_play.play(inf, 300)
+    assert self_play.matches >= 300
+    assert not self_play.network.entries.any()
+
+
+def test_self_play_without_a_position_to_learn_from_is_barren():
+    self_play = played("connect3", 0, 20)
+    assert not self_play.is_barren
+    self_play.positions = 0
+    assert not self_play.is_barren, "20 matches are too few to say"
+    self_play.matches = 256
+    assert self_play.is_barren
+    assert self_play.state.is_barren
+
+
+def test_sums_are_halved_before_they_become_inexact():
+    network, past = arrays([[0, 0, 0, 0]]), history([(1, 0, 0.5, False)])
+    sums, changes = np.full((1, 4), 60_000, np.float32), np.full((1, 4), 120_000, np.float32)
+    learn(network, past, [1.0], sums=sums, changes=changes)
+    assert network.entries[0, 1] == pytest.approx(0.5 * 0.5 * 0.5), "the share is the same"
+    assert (sums[0, 1], changes[0, 1]) == (30_000.5, 60_000.5)
 
 
 def test_goals_are_learned_from_0_to_1(monkeypatch):

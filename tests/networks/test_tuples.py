@@ -8,29 +8,29 @@ import numpy as np
 import pytest
 
 from gamelore import load
-from gamelore.analysis.locality import Vicinity
 from gamelore.analysis.symmetry import symmetries
+from gamelore.analysis.variables import Variables
 from gamelore.networks.tuples import Tuples, draw_tuples
 
 
-def tuples_of(name: str, seed: int = 0, most: int = 20) -> Tuples:
-    return draw_tuples(load(name), np.random.default_rng(seed), most)
+def tuples_of(name: str, seed: int = 0, num: int = 20, fewest_orbits: int = 1) -> Tuples:
+    return draw_tuples(load(name), np.random.default_rng(seed), num, fewest_orbits)
 
 
 def variables_of(name: str, tuples: Tuples, number: int) -> list[int]:
     """Return the variables of a tuple."""
-    return sorted(set(Vicinity.of(load(name)).variables[np.flatnonzero(tuples.strides[:, number])].tolist()))
+    return sorted(set(Variables.of(load(name)).numbers[np.flatnonzero(tuples.strides[:, number])].tolist()))
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "breakthrough:width=3,height=4", "connect3"])
 def test_each_combination_of_values_has_an_entry_of_its_own(name):
-    vicinity, tuples = Vicinity.of(load(name)), tuples_of(name)
+    variables, tuples = Variables.of(load(name)), tuples_of(name)
     starts = np.unique(tuples.offsets)
     for number, offset in enumerate(tuples.offsets.tolist()):
         values = []
         for variable in variables_of(name, tuples, number):
-            facts = np.flatnonzero(vicinity.variables == variable)
-            values.append(tuples.strides[facts, number].tolist() + ([] if vicinity.settled[variable] else [0]))
+            facts = np.flatnonzero(variables.numbers == variable)
+            values.append(tuples.strides[facts, number].tolist() + ([] if variables.settled[variable] else [0]))
         entries = sorted(offset + sum(strides) for strides in product(*values))
         end = starts[starts > offset].min(initial=tuples.num_entries)
         assert entries == list(range(offset, end))
@@ -61,7 +61,7 @@ def test_images_share_their_entries():
 
 
 def test_walks_stay_where_rules_connect():
-    near, tuples = Vicinity.of(load("breakthrough")).neighbours, tuples_of("breakthrough", most=60)
+    near, tuples = Variables.of(load("breakthrough")).closeness > 0, tuples_of("breakthrough", num=60)
     chosen = all_variables("breakthrough", tuples)
     for own in chosen:
         reached = {own[0]}
@@ -78,7 +78,15 @@ def test_the_seed_decides():
 
 
 def test_there_are_as_many_tuples_as_wanted():
-    for most in (1, 30):
-        tuples = tuples_of("breakthrough", most=most)
+    for wanted in (1, 30):
+        tuples = tuples_of("breakthrough", num=wanted)
         num = sum(len(own) > 1 for own in all_variables("breakthrough", tuples))
-        assert most <= num < most + 8
+        assert wanted <= num < wanted + 8
+
+
+def test_games_with_many_symmetries_have_more_tuples():
+    """Each of the eight images of a tuple is one, and all have the same entries."""
+    tuples = tuples_of("tictactoe", num=1, fewest_orbits=5)
+    is_long = [len(own) > 1 for own in all_variables("tictactoe", tuples)]
+    assert len(np.unique(tuples.offsets[is_long])) == 5
+    assert sum(is_long) > 5

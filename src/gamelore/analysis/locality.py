@@ -1,9 +1,8 @@
 """Locality of facts and moves (Lock & Epstein 2004, section 3): variables, their neighbours, and touched variables.
 
-A *variable* is a set of facts that differ in one argument and exclude each other: at most one of them held in each
-sampled state. An example is the contents of a cell. An action *touches* a variable if in some sampled state it changes
-a fact of the variable, while most actions of its role do not change the fact in this way. For this comparison, illegal
-actions count, too.
+The variables are those of variables.py, such as the contents of a cell. An action *touches* a variable if in some
+sampled state it changes a fact of the variable, while most actions of its role do not change the fact in this way. For
+this comparison, illegal actions count, too.
 
 Two variables are *neighbours* if a rule of the sheet requires both of them, directly or by other relations. For
 example, the rule for a line of three cells makes these cells neighbours. A rule is left out if it connects most
@@ -15,7 +14,7 @@ says whose turn it is. Such a variable counts as near to every action, but it do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
@@ -35,49 +34,37 @@ from ..gdl.syntax import Atom, Constant, Rule, Rulesheet
 from ..ground.clingo import GroundTerm, Names
 from ..ground.program import GroundProgram, ground
 from .symmetry import symmetries
+from .variables import Bits, RandomPlies, members, random_plies, seen_facts, variable_numbers
 
 MOST = 0.75  # share of variables, or of a role's actions, that counts as "most" in the text above
 AFFORDABLE = Limits(seconds=10.0, literals=8_000_000)  # limits for grounding the rules
 ALL = -1  # the set of all variables: an integer in which every bit is set
 
-Bits: TypeAlias = int
-"""A set of variables as an integer: bit i is set if variable i is a member."""
 Instance: TypeAlias = tuple[int, list[int]]
 """A ground rule: its head atom, and the literals of its body. The literal for a negated atom is the negative number."""
 
 
-def closeness(sheet: Rulesheet, variables: Mapping[GroundTerm, int], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return how close each two variables are, float64[variables, variables]: above 0 if they are neighbours.
+def neighbours(sheet: Rulesheet, variables: Mapping[GroundTerm, int], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which variables are neighbours, bool[variables, variables]; the matrix is reflexive and symmetric.
 
-    A set of n variables that an instance of a rule requires adds 1 / (n - 1) to the closeness of each two of them; the
-    instances of a rule that require the same set count once. So the cells of a short line are closer than those of a
-    long one, and cells in the middle of many lines closer than those that share a single line. The matrix is symmetric,
-    and 0 for a variable and itself.
-
-    Args:
-        sheet: the rules
-        variables: the variable of each fact, numbered from 0
-        chosen: bool[variables]; the other variables have no neighbours
-
-    Raises:
-        GroundingError: the rules as written are too large to ground.
+    variables: the variable of each fact, numbered from 0. chosen: bool[variables]; the other variables have no
+    neighbours except themselves. Raise GroundingError if the rules as written are too large to ground.
     """
     program, rules = _by_rule(sheet)
     needs = _needs(rules, {atom: 1 << variables[fact] for fact, atom in program.true.items() if fact in variables})
     among = sum(1 << variable for variable in np.flatnonzero(chosen).tolist())
-    close = np.zeros((len(chosen), len(chosen)))
+    near = np.eye(len(chosen), dtype=np.bool_)
     for instances in rules:
         needed = {_union(needs.get(literal, 0) for literal in body) for _, body in instances}
-        of_rule = np.zeros_like(close)
-        for part in {part & among for part in needed if part != ALL}:
-            if part.bit_count() > 1:
-                together = list(members(part))
-                of_rule[np.ix_(together, together)] += 1 / (len(together) - 1)
-        np.fill_diagonal(of_rule, 0.0)
-        connected = np.count_nonzero(of_rule.any(axis=1))
-        if np.count_nonzero(of_rule) <= MOST * connected * (among.bit_count() - 1):
-            close += of_rule
-    return close
+        together: dict[int, Bits] = {}
+        for part in (part & among for part in needed if part != ALL):
+            for member in members(part) if part.bit_count() > 1 else ():
+                together[member] = together.get(member, 0) | part
+        number = sum(others.bit_count() - 1 for others in together.values())
+        if number <= MOST * len(together) * (among.bit_count() - 1):
+            for variable, others in together.items():
+                near[variable, list(members(others))] = True
+    return near
 
 
 def _needs(rules: Iterable[Iterable[Instance]], given: Mapping[int, Bits]) -> dict[int, Bits]:
@@ -138,15 +125,6 @@ def _common(sets: Iterable[Bits]) -> Bits:
     return reduce(and_, sets, ALL)
 
 
-def members(bits: Bits) -> Iterator[int]:
-    """Yield the numbers of the bits that are set, ascending: the variables in a set."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
-
-
-MATCHES, PLIES = 64, 100  # size of the sample that shows which facts exclude each other
 STATES = 200  # largest number of sampled states in which all actions are tried to find the touched variables
 
 
@@ -155,15 +133,13 @@ class Vicinity:
     """The locality of a game. A fact has the number of its bit in a state; actions are numbered over all roles.
 
     variables   int64[num_facts], the variable of each fact
-    settled     bool[variables], whether exactly one fact of the variable held in each sampled state
-    closeness   float64[variables, variables], see `closeness`
+    neighbours  bool[variables, variables], reflexive and symmetric
     touched     bool[actions, variables], the variables that each action touches
     everywhere  bool[variables], whether each variable is everywhere; see the module
     """
 
     variables: NDArray[np.int64]
-    settled: NDArray[np.bool_]
-    closeness: NDArray[np.float64]
+    neighbours: NDArray[np.bool_]
     touched: NDArray[np.bool_]
     everywhere: NDArray[np.bool_]
 
@@ -176,22 +152,15 @@ class Vicinity:
         if game.circuit is None or game.is_bounded:
             raise _unfit(f"that is compiled as a whole, got {game.name}, which is not: {game.engine_reason}")
         facts = game.circuit.facts
-        seen, states, joint = _sampled(game)
-        held = unpack_bits(seen, len(facts))
-        variables = _variables(facts, held)
-        touched = _touched(game, variables, states, joint)
+        plies = random_plies(game)
+        variables = variable_numbers(facts, seen_facts(game, plies))
+        touched = _touched(game, variables, *_sampled(plies))
         everywhere = _everywhere(touched, list(map(len, game.circuit.actions)))
         variable_of = dict(zip(facts, variables.tolist(), strict=True))
         try:
-            close = closeness(game.rulesheet, variable_of, ~everywhere)
+            return cls(variables, neighbours(game.rulesheet, variable_of, ~everywhere), touched, everywhere)
         except GroundingError as error:
             raise _unfit(f"whose rules can be grounded as written, got {game.name}: {error}") from None
-        return cls(variables, _settled(variables, held), close, touched, everywhere)
-
-    @cached_property
-    def neighbours(self) -> NDArray[np.bool_]:
-        """bool[variables, variables], whether two variables are neighbours; reflexive and symmetric."""
-        return np.asarray((self.closeness > 0) | np.eye(len(self.closeness), dtype=np.bool_))
 
     def close_together(self, sequences: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return bool[n]: whether, in each sequence, every action is near the first action.
@@ -233,61 +202,11 @@ def _unfit(expected: str) -> GameloreError:
     return GameloreError(f"expected a game {expected}; do not use locality in this game")
 
 
-def _sampled(game: Game) -> tuple[States, States, NDArray[np.int32]]:
-    """Return sampled states, some of them in which all roles have legal moves, and a joint move for each of the latter.
-
-    The arrays are uint64[n, words], uint64[m, words] and int32[m, roles].
-    """
-    rng = np.random.default_rng(0)
-    states = np.repeat(game.initial[None], MATCHES, axis=0)
-    seen, going, played = [states], [], []
-    for _ in range(PLIES):
-        legal = game.legal(states)
-        starts, counts = legal.by_role(game.num_roles)
-        goes_on = counts.min(axis=1) > 0
-        states, starts, counts = states[goes_on], starts[goes_on], counts[goes_on]
-        joint = legal.actions[starts + (rng.random(counts.shape) * counts).astype(np.int64)]
-        going.append(states)
-        played.append(joint)
-        states = game.next(states, joint)
-        seen.append(states)
-    different, first = np.unique(np.concatenate(going), axis=0, return_index=True)
+def _sampled(plies: RandomPlies) -> tuple[States, NDArray[np.int32]]:
+    """Return some different states of plies, and a joint move for each: uint64[n, words] and int32[n, roles]."""
+    different, first = np.unique(plies.states, axis=0, return_index=True)
     some = np.linspace(0, len(different), min(STATES, len(different)), endpoint=False, dtype=np.int64)
-    return np.unique(np.concatenate(seen), axis=0), different[some], np.concatenate(played)[first[some]]
-
-
-def _variables(facts: Sequence[GroundTerm], held: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return the variable of each fact, int64[facts].
-
-    The facts of a variable differ in only one argument. If there are several such arguments, the last one counts. held:
-    uint8[states, facts], whether each fact held in each sampled state.
-    """
-    variables = np.full(len(facts), -1)
-    number = 0
-    for group in _groups(facts):
-        if (variables[group] < 0).all() and held[:, group].sum(axis=1).max(initial=0) <= 1:
-            variables[group] = number
-            number += 1
-    alone = variables < 0
-    variables[alone] = number + np.arange(np.count_nonzero(alone))
-    return variables
-
-
-def _settled(variables: NDArray[np.int64], held: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return bool[variables], whether exactly one fact of each variable held in each state of uint8[states, facts]."""
-    numbers = range(int(variables.max(initial=-1)) + 1)
-    return np.array([bool((held[:, variables == number].sum(axis=1) == 1).all()) for number in numbers], np.bool_)
-
-
-def _groups(facts: Sequence[GroundTerm]) -> Iterator[list[int]]:
-    """Yield groups of facts, as numbers, that are equal except in one argument; begin with the last argument."""
-    for place in range(1, 1 + max((len(arguments) for _, arguments in facts), default=0)):
-        groups: dict[object, list[int]] = {}
-        for number, (name, arguments) in enumerate(facts):
-            if len(arguments) >= place:
-                before, behind = arguments[:-place], arguments[len(arguments) - place + 1 :]
-                groups.setdefault((name, before, behind), []).append(number)
-        yield from groups.values()
+    return different[some], plies.joint[first[some]]
 
 
 def _touched(game: Game, variables: NDArray[np.int64], states: States, joint: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -57,6 +57,7 @@ from .automorphisms import Bounds, ColouredGraph, automorphisms
 
 REPEATABLE = Bounds(seconds=inf, work=20_000_000)
 """Bounds of about half a second for results that must not depend on time."""
+MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 LARGEST_TABLE = 5000  # largest number of entries of a table
 MOST_LITERALS = 200  # largest number of literals in the rules of an atom that may be a tally
 MOST_WORK = 500_000  # largest number of literals for all tables, about four seconds; above it no tally is replaced
@@ -466,6 +467,14 @@ def symmetries(game: Game, bounds: Bounds | None = None) -> Symmetries:
     group = find(game, bounds)
     cache.store_arrays(key, {"facts": group.facts, "actions": group.actions, "why": np.array(group.why)})
     return group
+
+
+def quick_symmetries(game: Game) -> Symmetries:
+    """Return symmetries that are found within a second or two, and do not depend on time; none in a large game."""
+    circuit = game.circuit
+    if circuit is not None and circuit.num_facts + circuit.num_actions > MOST_POINTS:
+        return Symmetries.trivial(game, f"{game.name} has more than {MOST_POINTS} facts and actions")
+    return symmetries(game, REPEATABLE)
 
 
 def find(game: Game, bounds: Bounds | None = None) -> Symmetries:

@@ -27,7 +27,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from ..analysis.locality import members
+from ..analysis.variables import members
 from ..drawing.position import position_text
 from ..errors import GameloreError, IllegalMoveError
 from ..game.game import Game, Position

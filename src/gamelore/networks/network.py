@@ -55,10 +55,27 @@ class Network:
         """The arrays for kernels."""
         return NetworkArrays(self.strides, self.offsets, self.entries)
 
-    def __call__(self, states: NDArray[np.uint64], roles: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the value of each state, uint64[n, words], for the role that has just moved: float64[n]."""
+    def __call__(
+        self,
+        states: NDArray[np.uint64],
+        roles: NDArray[np.int64],
+        parents: NDArray[np.uint64] | None = None,
+        rows: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the value of each state for the role that has just moved, float64[n].
+
+        This is faster where states differ in few facts from others: their parents.
+
+        Args:
+            states: uint64[n, words]
+            roles: int64[n], the role that has just moved
+            parents: uint64[m, words]; the states themselves if it is None
+            rows: int64[n], the row of the parent of each state, ascending
+        """
         values = np.empty(len(states))
-        _values(self.arrays, states, roles, values)
+        if parents is None or rows is None:
+            parents, rows = states, np.arange(len(states))
+        _values(self.arrays, parents, rows, states, roles, values)
         return values
 
 
@@ -84,7 +101,7 @@ def look_up(network: NetworkArrays, states: U64x2, row: int, indices: I32) -> No
 def look_up_child(
     network: NetworkArrays, parents: U64x2, parent: int, before: I32, states: U64x2, row: int, indices: I32
 ) -> None:
-    """Write the same for a state that differs in few facts from its parent, which has the indices `before`."""
+    """Write the indices of `look_up` for a state that differs in few facts from its parent; `before`: those of this."""
     num = network.offsets.shape[0]
     for number in range(num):
         indices[number] = before[number]
@@ -111,8 +128,11 @@ def network_value(network: NetworkArrays, role: int, indices: I32) -> float:
 
 
 @kernel
-def _values(network: NetworkArrays, states: U64x2, roles: I64, values: F64) -> None:
-    indices = np.empty_like(network.offsets)
+def _values(network: NetworkArrays, parents: U64x2, rows: I64, states: U64x2, roles: I64, values: F64) -> None:
+    """Compute the values of states, each from the indices of its parent."""
+    before, indices = np.empty_like(network.offsets), np.empty_like(network.offsets)
     for row in range(states.shape[0]):
-        look_up(network, states, row, indices)
+        if row == 0 or rows[row] != rows[row - 1]:
+            look_up(network, parents, rows[row], before)
+        look_up_child(network, parents, rows[row], before, states, row, indices)
         values[row] = network_value(network, int(roles[row]), indices)

@@ -24,18 +24,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..players.kernel import F32, I32, I64, U8, Bool, F32x2, F64x2, U64x2, inlined, kernel
+from ..players.kernel import F32, F64, I32, I64, U8, Bool, F32x2, F64x2, U64x2, inlined, kernel
 from ..players.random_streams import extend
 from .network import Network, NetworkArrays, look_up, network_value
 from .tuples import draw_tuples
 
 if TYPE_CHECKING:
+    from ..game.engines import Legal
     from ..game.game import Game
 
 _HIGHEST_GOAL = 100
 _MOST_PLIES = 1000  # of a match; a longer one is given up
-_MOST_CHILDREN = 4096  # positions that are looked at in one step, about
+_MOST_CHILDREN = 2048  # positions that are looked at in one step, about
+_MOST_BARREN = 256  # matches without a position to learn from, after which self-play is given up
 _FEWEST_ROWS = 64  # of the history of a match, at first
+_LARGEST_SUM = 1e5  # of absolute errors of an entry
 _TIE = 1e-7  # values that differ by less are equal
 _TUPLES, _MATCHES = range(2)  # extend the key
 
@@ -44,7 +47,7 @@ _TUPLES, _MATCHES = range(2)  # extend the key
 class SelfPlaySettings:
     """Parameters of self-play.
 
-    matches  number of matches side by side
+    matches  number of matches side by side, at most; fewer where they have very many moves
     rate     step size of a value before it is squashed, shared by all tuples
     trace    lambda of TD(lambda), from 0 to 1
     random   probability of a random move
@@ -61,21 +64,28 @@ class SelfPlaySettings:
 class SelfPlayState(NamedTuple):
     """What self-play has learned, without the matches under way.
 
-    network  the network
-    sums     float32[roles, room], sum of the errors of each entry
-    changes  float32[roles, room], sum of the absolute errors
-    matches  number of matches
+    network    the network
+    sums       float32[roles, room], sum of the errors of each entry
+    changes    float32[roles, room], sum of the absolute errors
+    matches    number of matches
+    positions  number of positions that were played after the move of a role that had a choice alone
     """
 
     network: Network
     sums: NDArray[np.float32]
     changes: NDArray[np.float32]
     matches: int
+    positions: int
+
+    @property
+    def is_barren(self) -> bool:
+        """Whether many matches had no position from which a network can learn."""
+        return not self.positions and self.matches >= _MOST_BARREN
 
     def copy(self) -> SelfPlayState:
         """Return a copy of the arrays that learning changes."""
         network = replace(self.network, entries=self.network.entries.copy())
-        return SelfPlayState(network, self.sums.copy(), self.changes.copy(), self.matches)
+        return self._replace(network=network, sums=self.sums.copy(), changes=self.changes.copy())
 
 
 class _History(NamedTuple):
@@ -122,16 +132,15 @@ class SelfPlay:
     """Matches of a network against itself, from which it learns.
 
     Args:
-        game: game that is compiled as a whole. Where several roles have a choice, their moves are random
+        game: game that has a circuit. Where several roles have a choice, their moves are random
         key: key of the random numbers
         settings: parameters
         begin: what an earlier self-play of the same game has learned
 
     Attributes:
         network: the network, which changes with each match
-
-    Raises:
-        GameloreError: the locality of the game cannot be computed, so there are no tuples.
+        matches: number of matches
+        positions: number of positions so far that a network can learn from
     """
 
     def __init__(
@@ -145,14 +154,14 @@ class SelfPlay:
         if begin is None:
             tuples = draw_tuples(game, np.random.default_rng(int(extend(key, _TUPLES))))
             network = Network.zero(tuples, game.num_roles)
-            begin = SelfPlayState(network, np.zeros_like(network.entries), np.zeros_like(network.entries), 0)
-        self.network, self._sums, self._changes, self.matches = begin.copy()
+            begin = SelfPlayState(network, np.zeros_like(network.entries), np.zeros_like(network.entries), 0, 0)
+        self.network, self._sums, self._changes, self.matches, self.positions = begin.copy()
         self._rng = np.random.default_rng(int(extend(extend(key, _MATCHES), self.matches)))
         num = self._settings.matches
         self._states, self._plies = np.repeat(game.initial[None], num, axis=0), np.zeros(num, np.int32)
         self._openings = self._drawn_openings(num)
         self._history = _History.empty(num, _FEWEST_ROWS, game.num_words)
-        self._next, self._size = 0, num  # the matches whose turn is next: the first one, and how many
+        self._size = 1  # number of matches whose turn is next, the first ones of all
 
     def _drawn_openings(self, num: int) -> NDArray[np.int32]:
         """Return the number of random plies at the beginning of some matches."""
@@ -161,7 +170,12 @@ class SelfPlay:
     @property
     def state(self) -> SelfPlayState:
         """A copy of what was learned so far."""
-        return SelfPlayState(self.network, self._sums, self._changes, self.matches).copy()
+        return SelfPlayState(self.network, self._sums, self._changes, self.matches, self.positions).copy()
+
+    @property
+    def is_barren(self) -> bool:
+        """See `SelfPlayState.is_barren`."""
+        return not self.positions and self.matches >= _MOST_BARREN
 
     def play(self, deadline: float, matches: int = 1 << 60) -> None:
         """Play until the deadline, in seconds of `time.monotonic`, or until so many matches have been played in all."""
@@ -169,29 +183,37 @@ class SelfPlay:
             self._step()
 
     def _step(self) -> None:
-        """Make a move in some of the matches: in all of them, unless these have very many moves."""
-        part = slice(self._next, self._next + self._size)
-        self._next = part.stop if part.stop < len(self._states) else 0
+        """Make a move in all matches, or in the first ones where there are very many moves.
+
+        So in a slow game, matches come to an end soon, and not all at once.
+        """
+        part = slice(0, self._size)
         states = self._states[part]
-        matches, movers, children = self._children(states)
+        legal = self._game.legal(states)
+        starts, counts = legal.by_role(self._game.num_roles)
+        if not counts.all():  # the rules leave a role without a move
+            self._begin_anew(np.flatnonzero(~counts.all(axis=1)))
+            return
+        matches, movers, children = self._children(states, legal, starts, counts)
         nums = np.bincount(matches, minlength=len(states))
         is_over, points = self._game.evaluate(children)
         goals = np.maximum(points, 0) / _HIGHEST_GOAL
-        values = self.network(children, movers[matches])
+        values = self.network(children, movers[matches], states, matches)
         values[is_over] = goals[is_over, movers[matches[is_over]]]
         best, chosen = self._chosen(values, nums, part)
         self._note(part, children[chosen], movers, nums, values[best], values[chosen])
         self._states[part], self._plies[part] = children[chosen], self._plies[part] + 1
-        self._end(np.flatnonzero(is_over[chosen]) + part.start, goals[chosen[is_over[chosen]]])
+        self._end(np.flatnonzero(is_over[chosen]), goals[chosen[is_over[chosen]]])
         self._size = min(max(_MOST_CHILDREN * len(states) // len(children), 1), len(self._states))
 
-    def _children(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    def _children(
+        self, states: NDArray[np.uint64], legal: Legal, starts: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
         """Return the positions after all moves, with the number of the match of each; and the mover of each match.
 
-        Where several roles have a choice, this is a single position, after random moves.
+        Where several roles have a choice, this is a single position, after random moves. `starts`, `counts`: see
+        `Legal.by_role`.
         """
-        legal = self._game.legal(states)
-        starts, counts = legal.by_role(self._game.num_roles)
         drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
         every, movers = np.arange(len(states)), counts.argmax(axis=1)
         has_mover = (counts > 1).sum(axis=1) == 1
@@ -210,7 +232,8 @@ class SelfPlay:
         """Return the indices of the best child of each match, and of the one that is chosen."""
         firsts = np.cumsum(nums) - nums
         ties = values + _TIE * self._rng.random(len(values))
-        best = np.array([first + ties[first : first + num].argmax() for first, num in zip(firsts, nums, strict=True)])
+        best = np.empty_like(firsts)
+        _find_best(ties, firsts, best)
         is_random = self._rng.random(len(nums)) < self._settings.random
         is_random |= self._plies[part] < self._openings[part]
         other = firsts + (self._rng.random(len(nums)) * nums).astype(np.int64)
@@ -234,30 +257,49 @@ class SelfPlay:
         history.states[rows], history.movers[rows] = states[free], movers[free]
         history.bests[rows], history.explored[rows] = bests[free], values[free] < bests[free] - 2 * _TIE
         history.lengths[lanes] += 1
+        self.positions += len(lanes)
 
     def _end(self, over: NDArray[np.int64], goals: NDArray[np.float64]) -> None:
         """Learn from the matches that are over, with the goals of the roles, and begin new ones."""
         learned = self.network.arrays, self._sums, self._changes
         rate = self._settings.rate / len(self.network.offsets)
         _learn(*learned, self._history, over, np.ascontiguousarray(goals), rate, self._settings.trace)
-        self.matches += len(over)
-        ended = np.zeros(len(self._states), np.bool_)
-        ended[over] = True
-        ended |= self._plies >= _MOST_PLIES
+        self._begin_anew(np.union1d(over, np.flatnonzero(self._plies >= _MOST_PLIES)))
+
+    def _begin_anew(self, ended: NDArray[np.int64]) -> None:
+        """Begin new matches in the place of some that are over, or given up."""
+        self.matches += len(ended)
         self._states[ended], self._plies[ended], self._history.lengths[ended] = self._game.initial, 0, 0
-        self._openings[ended] = self._drawn_openings(int(ended.sum()))
+        self._openings[ended] = self._drawn_openings(len(ended))
+
+
+@kernel
+def _find_best(values: F64, firsts: I64, best: I64) -> None:
+    """Find the index of the highest value of each group of values; `firsts` has the first index of each group."""
+    for group in range(firsts.size):
+        end = firsts[group + 1] if group + 1 < firsts.size else values.size
+        best[group] = firsts[group]
+        for index in range(firsts[group] + 1, end):
+            if values[index] > values[best[group]]:
+                best[group] = index
 
 
 @inlined
 def _correct(
     network: NetworkArrays, sums: F32x2, changes: F32x2, role: int, indices: I32, error: float, rate: float
 ) -> None:
-    """Change the entries of a position by its error, each with a step size of its own, see the module."""
+    """Change the entries of a position by its error, each with a step size of its own, see the module.
+
+    Both sums are halved before they become so large that small errors are lost by rounding.
+    """
     for number in range(indices.size):
         entry = indices[number]
         change = changes[role, entry]
         share = abs(sums[role, entry]) / change if change else np.float32(1.0)
         network.entries[role, entry] += np.float32(rate * error) * share
+        if change > _LARGEST_SUM:
+            sums[role, entry] *= np.float32(0.5)
+            change *= np.float32(0.5)
         sums[role, entry] += np.float32(error)
         changes[role, entry] = change + np.float32(abs(error))
 

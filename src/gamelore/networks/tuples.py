@@ -1,7 +1,7 @@
 """Choice of the tuples of an n-tuple network: random walks between variables that the rules bring together.
 
-A *variable* is a set of facts that exclude each other, as the contents of a cell (analysis/locality.py). A *tuple* is a
-small set of variables, and a network has an entry for each combination of their values (Bledsoe & Browning 1959). On
+A *variable* is a set of facts that exclude each other, as the contents of a cell (analysis/variables.py). A *tuple* is
+a small set of variables, and a network has an entry for each combination of their values (Bledsoe & Browning 1959). On
 boards, tuples are drawn by random walks from a cell to an adjacent one (Lucas 2008, "Learning to play Othello with
 n-tuple systems"). A rulesheet says nothing of boards. But it says which variables are needed together: the four cells
 of a line, the two cells of a move. A walk goes to another variable with a probability in proportion to its closeness to
@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.locality import Vicinity
-from ..analysis.symmetry import REPEATABLE, symmetries
+from ..analysis.symmetry import quick_symmetries
+from ..analysis.variables import Variables
 
 if TYPE_CHECKING:
     from ..game.game import Game
 
-MOST_LONG = 200  # tuples of several variables
+NUM_LONG, FEWEST_ORBITS = 100, 25  # tuples of several variables; different ones, apart from symmetries
 _LONGEST = 7  # variables of a tuple
 _MOST_ENTRIES = 20_000  # of a tuple
 _MOST_IMAGES = 8  # of a tuple
@@ -58,18 +58,17 @@ class Tuples(NamedTuple):
         return max(self.num_entries, int(ends.max(initial=-1)) + 1)
 
 
-class _Variables:
-    """The variables of a game, with the values that an entry distinguishes.
+class _Values:
+    """The values of the variables of a game, which entries distinguish.
 
     Attributes:
         sizes: int64[variables], number of values; no fact at all is one of them, unless exactly one fact always holds
     """
 
-    def __init__(self, vicinity: Vicinity) -> None:
-        self._members = [
-            np.flatnonzero(vicinity.variables == number).tolist() for number in range(len(vicinity.settled))
-        ]
-        self.sizes = np.array([len(own) for own in self._members], np.int64) + ~vicinity.settled
+    def __init__(self, variables: Variables) -> None:
+        numbers = range(len(variables.settled))
+        self._members = [np.flatnonzero(variables.numbers == number).tolist() for number in numbers]
+        self.sizes = np.array([len(own) for own in self._members], np.int64) + ~variables.settled
 
     def strides(self, chosen: Sequence[int]) -> dict[int, int]:
         """Return what each fact of a tuple adds to the number of its entry."""
@@ -82,24 +81,24 @@ class _Variables:
         return strides
 
 
-def draw_tuples(game: Game, rng: np.random.Generator, most: int = MOST_LONG) -> Tuples:
-    """Draw the tuples of a network for a game.
+def draw_tuples(
+    game: Game, rng: np.random.Generator, num: int = NUM_LONG, fewest_orbits: int = FEWEST_ORBITS
+) -> Tuples:
+    """Draw the tuples of a network for a game. This takes a tenth of a second, and more in large games.
 
     Args:
-        game: game that is compiled as a whole
+        game: game that has a circuit
         rng: random numbers of the walks
-        most: number of tuples with several variables, about
-
-    Raises:
-        GameloreError: the locality of the game cannot be computed, see `Vicinity.of`.
+        num: number of tuples with several variables, or a few more, if there are as many
+        fewest_orbits: least number of those that no symmetry maps to each other
     """
-    vicinity = Vicinity.of(game)
-    variables, maps = _Variables(vicinity), symmetries(game, REPEATABLE).facts[:_MOST_IMAGES]
+    variables = Variables.of(game)
+    values, maps = _Values(variables), quick_symmetries(game).facts[:_MOST_IMAGES]
     strides, offsets = [], []
     seen: set[frozenset[int]] = set()
-    num_entries = num_long = 0
-    for chosen in _walks(vicinity, variables.sizes, rng, _ATTEMPTS * most):
-        own = variables.strides(chosen)
+    num_entries = num_long = num_orbits = 0
+    for chosen in _walks(variables.closeness, values.sizes, rng, _ATTEMPTS * num):
+        own = values.strides(chosen)
         images = {frozenset((int(facts[fact]), stride) for fact, stride in own.items()) for facts in maps}
         placed = {frozenset(fact for fact, _ in image): image for image in images}  # one for each place
         if not seen.isdisjoint(placed):
@@ -107,26 +106,29 @@ def draw_tuples(game: Game, rng: np.random.Generator, most: int = MOST_LONG) -> 
         seen |= placed.keys()
         strides += [placed[facts] for facts in sorted(placed, key=sorted)]
         offsets += [num_entries] * len(placed)
-        num_entries += int(np.prod(variables.sizes[chosen]))
-        num_long += len(placed) if len(chosen) > 1 else 0
-        if num_long >= most:
+        num_entries += int(np.prod(values.sizes[chosen]))
+        if len(chosen) > 1:
+            num_long, num_orbits = num_long + len(placed), num_orbits + 1
+        if num_long >= num and num_orbits >= fewest_orbits:
             break
-    table = np.zeros((len(vicinity.variables), len(strides)), np.int32)
+    table = np.zeros((len(variables.numbers), len(strides)), np.int32)
     for number, image in enumerate(strides):
         for fact, stride in image:
             table[fact, number] = stride
     return Tuples(table, np.array(offsets, np.int32), num_entries)
 
 
-def _walks(vicinity: Vicinity, sizes: NDArray[np.int64], rng: np.random.Generator, most: int) -> Iterator[list[int]]:
+def _walks(
+    closeness: NDArray[np.float64], sizes: NDArray[np.int64], rng: np.random.Generator, most: int
+) -> Iterator[list[int]]:
     """Yield each variable alone, then the variables of random walks, sorted; walks may repeat."""
     yield from ([variable] for variable in np.flatnonzero(sizes <= _MOST_ENTRIES).tolist())
-    starts = np.flatnonzero(vicinity.closeness.any(axis=1))
+    starts = np.flatnonzero(closeness.any(axis=1))
     for _ in range(most if len(starts) else 0):
         chosen = [int(rng.choice(starts))]
         entries = int(sizes[chosen[0]])
         while len(chosen) < _LONGEST:
-            close = vicinity.closeness[chosen].sum(axis=0)
+            close = closeness[chosen].sum(axis=0)
             close[chosen] = 0.0
             if not close.any():
                 break
