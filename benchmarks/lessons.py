@@ -53,7 +53,7 @@ from gamelore.lab.studies.memory_study import ready
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import KeptLesson, Lessons
 from gamelore.learning.store.schema import LESSON_TABLES
-from gamelore.memory.course import new_teacher
+from gamelore.memory.course import new_pupil
 from gamelore.memory.ledger import Ledger
 from gamelore.memory.retrieval import LEAST_LIKENESS, Relatives
 from gamelore.memory.rivals import Rivals
@@ -120,7 +120,7 @@ def moved(game: gamelore.Game, plies: int, rng: np.random.Generator) -> str:
 def taught(game: gamelore.Game, seconds: float) -> KeptLesson | None:
     """Return what a first startclock leaves; None if it has no value."""
     with TemporaryDirectory() as folder, KnowledgeStore(Path(folder, "lesson.db")) as knowledge:
-        new_teacher(game, SEED)  # what it computes once for a game is there before the clock starts
+        new_pupil(game, SEED)  # what it computes once for a game is there before the clock starts
         lessons, begin = Lessons(knowledge), time.process_time()
         match = GameMemory(game, lessons, SEED).begin(seconds)
         while not match.is_done and time.process_time() < begin + (seconds if match.value else MOST_SECONDS):
@@ -204,7 +204,7 @@ def in_process(sheet: str, store: str, startclock: float | None) -> list[Row]:
     before = resident_memory()
     match = timed(row, "retrieval", lambda: GameMemory(game, lessons, SEED).begin(1.0))
     row |= {"memory": resident_memory() - before, "used": match.about}
-    timed(row, "teacher", lambda: new_teacher(game, SEED))
+    timed(row, "teacher", lambda: new_pupil(game, SEED))
     is_known = lessons.state(game.rules_hash)
     return [row | {"found": "lesson" if is_known else "variant" if Relatives(game, lessons).variants() else "nothing"}]
 

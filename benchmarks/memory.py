@@ -56,7 +56,7 @@ from gamelore.lab.studies.memory_study import (
     play_memory_job,
     teachings,
 )
-from gamelore.search.solving import Solving, may_be_solved
+from gamelore.search.startclock import Solving, may_be_solved
 from gamelore.search.teaching import can_be_taught
 from gamelore.workers.processes import Report
 from long_runs import shown

@@ -177,7 +177,7 @@ def test_the_commands_about_lessons(store: Path, tmp_path: Path) -> None:
     (listed,) = run_json("lessons", "list", *own)
     assert listed["game"] == "breakthrough"
     told = run("lessons", "show", "breakthrough", "--svg", tmp_path / "w.svg", *own).stdout
-    assert "generation  simulations  seconds  explains" in told
+    assert "generation  simulations  seconds  explains  value" in told
     assert (tmp_path / "w.svg").read_text().startswith("<svg ")
     assert run_json("lessons", "show", "breakthrough", *own)["game"] == "breakthrough"
     run("lessons", "export", file, *own)

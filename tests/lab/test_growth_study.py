@@ -19,6 +19,7 @@ from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, Lessons, TrialRow
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
+from gamelore.memory import tuition as tuition_module
 from gamelore.memory.advice import rival_name
 from gamelore.search.settings import TeachingSettings
 
@@ -28,7 +29,7 @@ SETTING = GrowthSetting("growth", "breakthrough", 1, 2, 0.2, (0, 2), ("without",
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (course_module, rivals_module):
+    for module in (course_module, rivals_module, tuition_module):
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
 
 
@@ -138,7 +139,7 @@ def test_retrieval_is_part_of_a_startclock(tmp_path: Path, monkeypatch: pytest.M
 
     begin = growth_study.GameMemory.begin
     monkeypatch.setattr(growth_study.GameMemory, "begin", lambda *given: slow(begin, *given))
-    monkeypatch.setattr(growth_study, "new_teacher", partial(slow, growth_study.new_teacher))
+    monkeypatch.setattr(growth_study, "new_pupil", partial(slow, growth_study.new_pupil))
     setting = replace(SETTING, checkpoints=(1,), rivals=("without",), pairs=1)
     play_growth_job(GrowthJob(Trial(setting, 0), tmp_path), lambda num: None)
     assert len(left) == 3, "one startclock, one on a copy, and that of the rival"

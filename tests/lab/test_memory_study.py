@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import get_args
 
@@ -26,10 +27,12 @@ from gamelore.lab.studies.memory_study import (
 )
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, OpeningMove, StoredLesson, TrialRow
-from gamelore.learning.store.taught_rows import StoredValue
+from gamelore.learning.store.taught_rows import StoredNetwork, StoredValue
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
-from gamelore.memory.lesson import fact_texts
+from gamelore.memory import tuition as tuition_module
+from gamelore.memory.lesson import fact_texts, restored_network, stored_network
+from gamelore.networks.self_play import SelfPlay, SelfPlaySettings
 from gamelore.search.settings import TeachingSettings
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
@@ -38,7 +41,7 @@ KNOWN = MemorySetting("known", "breakthrough", 1, 2, "known", ("connect3",), 1.0
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (course_module, rivals_module):
+    for module in (course_module, rivals_module, tuition_module):
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
 
 
@@ -77,6 +80,23 @@ def test_a_shuffled_lesson_has_the_weights_of_the_other_game() -> None:
     assert (mixed.value.determination, mixed.value.constants, mixed.progress) == (0.5, (0.125, 0.375), b"")
     assert mixed.id == "an id", "so that tests of the game's own lesson do not count"
     assert shuffled(game, lesson, np.random.default_rng(2)).value.weights != mixed.value.weights
+
+
+def test_a_shuffled_network_has_the_entries_of_the_other_game() -> None:
+    game, other = load("tictactoe"), load("connect3")
+    self_play = SelfPlay(other, np.uint64(1), SelfPlaySettings(matches=16))
+    self_play.play(inf, 100)
+    value = StoredValue(0.5, 0.25, None, (0.125, 0.375), {}, stored_network(other, self_play.network))
+    mixed = shuffled(game, StoredLesson(3, 10, 1000, 2.0, value), np.random.default_rng(1)).value
+    assert mixed.network is not None
+    assert set(mixed.network.facts) <= set(fact_texts(game))
+    network = restored_network(game, mixed.network)
+    assert network is not None
+    assert network.entries.any()
+    for own, theirs in zip(network.entries, self_play.network.entries, strict=True):
+        assert {*own.tolist()} <= {*theirs.astype(np.float16).astype(np.float32).tolist()}
+    damaged = value._replace(network=StoredNetwork((), b""))
+    assert shuffled(game, StoredLesson(3, 10, 1000, 2.0, damaged), np.random.default_rng(1)).value.network is None
 
 
 def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gamelore.learning.store.lesson_rows import (
     LESSON as PUPIL,
 )
 from gamelore.learning.store.lesson_rows import LedgerRow, Lessons, OpeningMove, PlayedMatch, StoredLesson, TrialRow
-from gamelore.learning.store.taught_rows import NOTHING, GenerationRow, StoredValue, Taught
+from gamelore.learning.store.taught_rows import NOTHING, GenerationRow, StoredNetwork, StoredValue, Taught
 
 VALUE = StoredValue(0.5, 0.75, None, (0.5, 0.25), {"(cell 1 1 x)": (0.125, 0.0), "(control xplayer)": (-0.5, 0.25)})
 LESSON = StoredLesson(2, 40, 1_750_000, 4.5, VALUE, b"\x00progress")
@@ -60,7 +60,7 @@ def test_a_lesson_without_a_value_comes_back(lessons: Lessons) -> None:
 
 def test_only_a_longer_lesson_takes_the_place(lessons: Lessons) -> None:
     game = load("tictactoe")
-    later = VALUE._replace(constants=(0.0, 0.125), weights={})
+    later = VALUE._replace(constants=(0.0, 0.125), weights={}, network=StoredNetwork(("(cell 1 1 x)",), b"arrays"))
     longer = replace(LESSON, generation=3, walks=2_000_000, value=later)
     assert lessons.put(game, LESSON) == "stored"
     assert lessons.put(game, replace(LESSON, value=later)) == "same"
@@ -70,8 +70,8 @@ def test_only_a_longer_lesson_takes_the_place(lessons: Lessons) -> None:
     assert back is not None
     assert (back.value, back.generation) == (later, 3)
     assert lessons.generations(game.rules_hash) == [
-        GenerationRow(2, 1_750_000, 4.5, 0.5, 0.75),
-        GenerationRow(3, 2_000_000, 4.5, 0.5, 0.75),
+        GenerationRow(2, 1_750_000, 4.5, 0.5, 0.75, False),
+        GenerationRow(3, 2_000_000, 4.5, 0.5, 0.75, True),
     ]
     assert lessons.taught(game.rules_hash, PUPIL) == [
         Taught(2, 1_750_000, 4.5, VALUE),
@@ -346,3 +346,24 @@ def test_tests_of_another_lesson_do_not_count(lessons: Lessons) -> None:
     assert len(lessons.taught(game.rules_hash, PUPIL)) == 1, "the values of the other lesson are gone"
     lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), one_more)
     assert [row.num for row in lessons.trials(game.rules_hash)] == [1]
+
+
+def test_a_network_does_not_get_to_the_state_of_another_process(lessons: Lessons) -> None:
+    """Both have a state of the same number; the value that came first stays as it is, and tests of it count."""
+    game = load("tictactoe")
+    other = VALUE._replace(network=StoredNetwork(("(cell 1 1 x)",), b"arrays"))
+    assert lessons.put(game, LESSON) == "stored"
+    assert lessons.put(game, replace(LESSON, walks=LESSON.walks + 1, value=other)) == "stored"
+    assert lessons.value(game.rules_hash, PUPIL, 2) == VALUE
+
+
+def test_a_lesson_has_the_value_of_its_own_state(lessons: Lessons) -> None:
+    """Another process was ahead for a time, and has stored a newer state."""
+    game = load("tictactoe")
+    newer = VALUE._replace(constants=(0.0, 0.125))
+    lessons.put(game, LESSON)
+    lessons.put(game, replace(LESSON, generation=3, walks=LESSON.walks + 1, value=newer))
+    lessons.put(game, replace(LESSON, walks=LESSON.walks + 2))
+    back = lessons.find(game.rules_hash)
+    assert back is not None
+    assert (back.generation, back.value) == (2, VALUE)

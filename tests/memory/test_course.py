@@ -32,6 +32,7 @@ from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
 from gamelore.memory import lesson as lesson_module
 from gamelore.memory import rivals as rivals_module
+from gamelore.memory import tuition as tuition_module
 from gamelore.memory.advice import rival_name
 from gamelore.memory.course import Course, Snapshot, Told
 from gamelore.memory.descriptors import descriptors
@@ -39,8 +40,10 @@ from gamelore.memory.ledger import KNOBS
 from gamelore.memory.lesson import restored_value
 from gamelore.memory.retrieval import Relatives
 from gamelore.memory.rivals import SearchPlan
+from gamelore.memory.tuition import Tuition
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
+from gamelore.search import rounds as rounds_module
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher
 from gamelore.search.value import LinearValue
@@ -51,7 +54,7 @@ QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything happen within a second or two."""
-    for module in (course_module, rivals_module):
+    for module in (course_module, rivals_module, tuition_module):
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
     for name, value in (
         ("_OPENING_SECONDS", 0.01),
@@ -65,7 +68,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(course_module, name, value)
     for module in (course_module, rivals_module):
         monkeypatch.setattr(module, "TRIAL_SECONDS", 0.0001)
-    monkeypatch.setattr(rivals_module, "_REHEARSAL", 0.01)
+    monkeypatch.setattr(rounds_module, "_REHEARSAL", 0.01)
 
 
 class OtherGame(NamedTuple):
@@ -115,7 +118,7 @@ def test_a_course_teaches_searches_openings_and_tries_both(
     assert kinds == {StoredLesson, TrialRow, int}
     lesson = lessons.find(game.rules_hash)
     assert lesson is not None
-    assert (lesson.walks, lesson.seconds) == (course.teacher.pause().walks, pytest.approx(course.seconds))
+    assert (lesson.walks, lesson.seconds) == (course.tuition.lesson().walks, pytest.approx(course.seconds))
     assert len(lessons.openings(game.rules_hash)) == len(course.book) > 0
     assert {(row.advice, row.against) for row in lessons.trials(game.rules_hash) if row.advice not in KNOBS} == tried
     assert rival_name(1) in lessons.pupils(game.rules_hash)
@@ -132,9 +135,9 @@ def test_the_parts_get_their_shares_of_the_time(game: Game, lessons: Lessons) ->
 
 def test_a_course_goes_on_where_another_one_stopped(game: Game, lessons: Lessons) -> None:
     first, _ = studied(game, lessons)
-    state = first.teacher.pause()
+    state = first.tuition.lesson()
     second = Course(game, lessons)
-    again = second.teacher.pause()
+    again = second.tuition.lesson()
     assert (again.generation, again.rounds, again.walks) == (state.generation, state.rounds, state.walks)
     assert second.seconds == first.seconds
     assert len(second.book) == len(first.book)
@@ -143,15 +146,15 @@ def test_a_course_goes_on_where_another_one_stopped(game: Game, lessons: Lessons
 def test_the_slower_of_two_processes_goes_on_from_the_other(game: Game, lessons: Lessons) -> None:
     slower, faster = Course(game, lessons), Course(game, lessons)
     slower.go_on(monotonic() + 0.1)
-    while faster.teacher.simulations <= slower.teacher.simulations:  # on a busy machine, a second may be short
+    while faster.tuition.walks <= slower.tuition.walks:  # on a busy machine, a second may be short
         faster.go_on(monotonic() + 1.0)
     faster.store_lesson()
     slower.go_on(monotonic() + 0.5, parts=["teaching"])
     slower.store_lesson()
-    assert slower.teacher.simulations >= faster.teacher.simulations
+    assert slower.tuition.walks >= faster.tuition.walks
     lesson = lessons.find(game.rules_hash)
     assert lesson is not None
-    assert lesson.walks >= faster.teacher.simulations
+    assert lesson.walks >= faster.tuition.walks
 
 
 def test_there_are_four_rivals_with_a_startclock_of_a_second(
@@ -175,9 +178,9 @@ def test_the_youth_of_a_lesson_is_the_first_rival(game: Game, lessons: Lessons) 
         course.go_on(monotonic() + 0.1, parts=["teaching"])
     (youth,) = lessons.taught(game.rules_hash, rival_name(1))
     assert 1.0 <= youth.seconds < 1.5
-    assert youth.walks <= course.teacher.simulations
+    assert youth.walks <= course.tuition.walks
     assert rival_name(10) not in lessons.pupils(game.rules_hash)
-    course._before, course._variant = 9.9 - course._taught, ("variant", 0.5)
+    course.tuition._before, course._variant = 9.9 - course.tuition._taught, ("variant", 0.5)
     while course.seconds < 10.0:
         course.go_on(monotonic() + 0.1, parts=["teaching"])
     assert rival_name(10) not in lessons.pupils(game.rules_hash)
@@ -190,7 +193,7 @@ def test_both_sides_of_a_trial_have_the_same_time(game: Game, lessons: Lessons) 
     for seconds in (1e-9, 0.01):
         course._rivals.seconds = seconds
         rounds = course._rivals.contest(slow, fast, [2])
-        efforts = [course._rivals._efforts[False, side.growth] for side in rounds.sides]
+        efforts = [course._rivals._efforts[False, False, side.growth] for side in rounds.sides]
         for side, effort in zip(rounds.sides, efforts, strict=True):
             time = max(seconds, 64 / (efforts[0].walks / efforts[0].seconds))
             assert side.walks == pytest.approx(time * effort.walks / effort.seconds, abs=1)
@@ -258,25 +261,19 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
     course, _ = studied(game, lessons, until=lambda told: num() > 1)
     newest = course.snapshot
     assert newest is not None
-    first, second, third, fourth = (
-        newest._replace(number=number, walks=walks)
-        for number, walks in ((90, 1), (91, 1_999_999), (92, 2_000_000), (93, 7_999_999))
+    first, second, third, fourth, fifth = (
+        newest._replace(number=number, seconds=seconds)
+        for number, seconds in ((90, 0.1), (91, 5.9), (92, 6.0), (93, 11.9), (94, 12.0))
     )
-    promising = TrialRow(LESSON, 92, rival_name(1), 12, 9.0, 1.0, 1.5, 0.0)
-    course._candidate = None
-    for snapshot, rows, expected in (
-        (first, [], first),
-        (second, [], first),
-        (third, [], third),
-        (fourth, [promising], third),
-        (fourth, [promising._replace(better=0.5)], fourth),
-    ):
-        course.snapshot = snapshot
-        course._choose_candidate(rows)
-        assert course._candidate is expected
-    before = lessons.taught(game.rules_hash, LESSON)[-2].number  # numbers may be left out
     for name, value in (("_LONGER", 0.0), ("_SHARE_OF_TEACHING", inf)):  # however fast the machine is
         monkeypatch.setattr(course_module, name, value)
+    promising = [TrialRow(LESSON, 92, rival_name(1), 12, 9.0, 1.0, 1.5, 0.0)]
+    course._candidate = None
+    for snapshot, expected in ((first, first), (second, first), (third, third), (fourth, third), (fifth, fifth)):
+        course.snapshot = snapshot
+        course._choose_candidate(promising if snapshot.number > 92 else [])
+        assert course._candidate is expected, "later states are better, whatever the scores of this one promise"
+    before = lessons.taught(game.rules_hash, LESSON)[-2].number  # numbers may be left out
     again = Course(game, lessons)
     again.startclocks = [1]
     again._choose_candidate([TrialRow(LESSON, before, rival_name(1), 3, 1.5)])  # the only evidence, whatever was tried
@@ -289,7 +286,7 @@ def test_the_time_for_trials_is_saved_for_states_that_promise_more(
 ) -> None:
     course = Course(game, lessons)
     value = replace(LinearValue.zero(game), determination=0.5)
-    young, newest = (Snapshot(n, 1000 * n, 10.0 * n, value, GrowthSettings()) for n in (2, 3))
+    young, newest = (Snapshot(n, 10.0 * n, value, GrowthSettings()) for n in (2, 3))
     course.startclocks = [1]
     monkeypatch.setattr(course._rivals, "seconds_of", lambda num: 0.1 * num)
     row = TrialRow(LESSON, 2, rival_name(1), 100, 50.0, 25.0, 0.9, 0.0)
@@ -313,22 +310,22 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
     course = Course(game, lessons)
     value, rows = LinearValue.zero(game), list[TrialRow]()
 
-    def startclocks(walks: int, seconds: float) -> list[str]:
-        snapshot = Snapshot(3, walks, seconds, replace(value, determination=0.5), GrowthSettings())
+    def startclocks(seconds: float) -> list[str]:
+        snapshot = Snapshot(3, seconds, replace(value, determination=0.5), GrowthSettings())
         return [row.against for row in course._lesson_trials(rows, snapshot)]
 
-    assert startclocks(1000, 1.9) == []
-    assert startclocks(1000, 20.0) == [rival_name(1), rival_name(10)]
+    assert startclocks(1.9) == []
+    assert startclocks(20.0) == [rival_name(1), rival_name(10)]
     rows.append(TrialRow(LESSON, 2, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0))
     monkeypatch.setattr(course, "_seconds_of", {2: 5.5}.__getitem__)
-    assert startclocks(1000, 20.0) == [rival_name(10)], "another state has passed against the shorter startclock"
-    assert startclocks(1000, 22.0) == [rival_name(1), rival_name(10)]
+    assert startclocks(20.0) == [rival_name(10)], "another state has passed against the shorter startclock"
+    assert startclocks(22.0) == [rival_name(1), rival_name(10)]
     rows.append(rows[0]._replace(against=rival_name(10)))
-    assert startclocks(1000, 20.0) == []
+    assert startclocks(20.0) == []
     rows.clear()
     course._variant = "a variant", 0.5
-    assert startclocks(0, 0.0) == [rival_name(1), rival_name(10), rival_name(60)], "its teaching does not count"
-    carried = Snapshot(0, 0, 0.0, replace(value, determination=0.5), GrowthSettings())
+    assert startclocks(0.0) == [rival_name(1), rival_name(10), rival_name(60)], "its teaching does not count"
+    carried = Snapshot(0, 0.0, replace(value, determination=0.5), GrowthSettings())
     assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(1)]
     rows.append(TrialRow(LESSON, 0, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0))
     assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(1), rival_name(10)]
@@ -378,9 +375,9 @@ def test_a_lesson_without_a_value_begins_with_that_of_a_variant(game: Game, vari
     state = lessons.state(variant.rules_hash)
     first, second = Course(variant, lessons), Course(variant, lessons)
     assert first.variant == second.variant == game.rules_hash
-    teacher = first.teacher
+    tuition = first.tuition
     first.refresh()
-    assert first.teacher is teacher, "nothing is new in the store"
+    assert first.tuition is tuition, "nothing is new in the store"
     assert first._store() is not None
     lesson = lessons.find(variant.rules_hash)
     assert lesson is not None
@@ -389,7 +386,7 @@ def test_a_lesson_without_a_value_begins_with_that_of_a_variant(game: Game, vari
     second.go_on(monotonic() + 0.05, parts=["teaching"])
     second.store_lesson()
     first.refresh()
-    assert first.teacher.simulations >= 64
+    assert first.tuition.walks >= 64
     assert first._id == second._id == state[0]
 
 
@@ -400,7 +397,7 @@ def test_a_lesson_without_a_value_goes_on_if_there_is_no_variant(game: Game, les
     lessons.put(game, lesson)
     again = Course(game, lessons)
     assert not again.variant
-    assert again.teacher.simulations == lesson.walks
+    assert again.tuition.walks == lesson.walks
 
 
 def test_there_is_no_choice_without_trials(variant: Game, lessons: Lessons) -> None:
@@ -485,14 +482,14 @@ def test_the_state_that_is_tried_is_the_stored_one(game: Game, lessons: Lessons)
     course.go_on(monotonic() + 0.1, parts=["teaching"])
     course.store_lesson()
     other = Course(game, lessons)
-    while other.teacher.generation <= course.teacher.generation:
+    while other.tuition.generation <= course.tuition.generation:
         other.go_on(monotonic() + 0.05, parts=["teaching"])
     other.store_lesson()
     stored_before = lessons.find(game.rules_hash)
     assert stored_before is not None
-    while course.teacher.simulations <= other.teacher.simulations:
-        course.teacher.teach(monotonic() + 0.05)
-    course._taught += 1.0
+    while course.tuition.walks <= other.tuition.walks:
+        course.tuition.teach(monotonic() + 0.05)
+    course.tuition._taught += 1.0
     course.store_lesson()
     assert course.snapshot is not None
     value = lessons.value(game.rules_hash, LESSON, course.snapshot.number)
@@ -526,12 +523,12 @@ def test_a_trial_that_was_chosen_for_another_lesson_is_not_played(game: Game, le
     course._next_trial()
     assert course._following is not None
     other = Course(game, lessons, seed=1)
-    while other.teacher.simulations <= course.teacher.simulations:
+    while other.tuition.walks <= course.tuition.walks:
         other.go_on(monotonic() + 0.1, parts=["teaching"])
     other.store_lesson()
     course._stored_at = -1.0
     course.store_lesson()
-    assert course.teacher.simulations == other.teacher.simulations
+    assert course.tuition.walks == other.tuition.walks
     assert course._following is None
 
 
@@ -552,27 +549,27 @@ def test_two_courses_play_other_matches(game: Game, lessons: Lessons, monkeypatc
 
 def test_a_course_goes_on_from_what_another_process_has_stored(game: Game, lessons: Lessons) -> None:
     waiting = Course(game, lessons)
-    assert waiting.teacher.simulations == len(waiting.book) == 0
+    assert waiting.tuition.walks == len(waiting.book) == 0
     course, _ = studied(game, lessons)
-    assert waiting.teacher.simulations == len(waiting.book) == 0
+    assert waiting.tuition.walks == len(waiting.book) == 0
     waiting.refresh()
-    assert waiting.teacher.simulations == course.teacher.simulations
+    assert waiting.tuition.walks == course.tuition.walks
     assert len(waiting.book) == len(course.book) > 0
     assert waiting.snapshot is not None
     assert course.snapshot is not None
     assert waiting.snapshot.number == course.snapshot.number
-    teacher = waiting.teacher
+    tuition = waiting.tuition
     waiting.refresh()
-    assert waiting.teacher is teacher, "nothing is new"
+    assert waiting.tuition is tuition, "nothing is new"
 
 
 def test_the_trial_of_playouts_is_not_begun_anew(game: Game, lessons: Lessons) -> None:
     """While a trial runs, the walks of the lesson stand still; nothing new is stored, and nothing is lost."""
     course, _ = studied(game, lessons)
     course._stored_at = -1.0
-    teacher = course.teacher
+    tuition = course.tuition
     assert course.store_lesson() is None
-    assert course.teacher is teacher
+    assert course.tuition is tuition
 
 
 def test_generations_of_large_games_are_stored(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -580,11 +577,11 @@ def test_generations_of_large_games_are_stored(game: Game, lessons: Lessons, mon
     course, _ = studied(game, lessons)
     lesson = lessons.find(game.rules_hash)
     assert lesson is not None
-    assert lesson.generation == course.teacher.generation > 1
+    assert lesson.generation == course.tuition.generation > 1
     assert lesson.progress == b""
     again = Course(game, lessons)
-    assert again.teacher.generation == lesson.generation
-    assert again.teacher.simulations == lesson.walks
+    assert again.tuition.generation == lesson.generation
+    assert again.tuition.walks == lesson.walks
 
 
 def test_openings_are_searched_as_soon_as_teaching_has_ended(
@@ -595,7 +592,7 @@ def test_openings_are_searched_as_soon_as_teaching_has_ended(
     course = Course(game, lessons)
     course.go_on(monotonic() + 0.3)
     assert not course.book
-    monkeypatch.setattr(Teacher, "is_done", True)
+    monkeypatch.setattr(Tuition, "is_done", True)
     course.go_on(monotonic() + 0.3)
     assert course.book
 
@@ -626,13 +623,13 @@ def test_a_course_in_slices_does_not_store_after_each(
     course = Course(game, lessons)
     for _ in range(50):
         course.go_on(monotonic() + 0.005)
-    num_generations = course.teacher.generation
+    num_generations = course.tuition.generation
     assert len(stored) <= num_generations
     course.store_lesson()
     assert len(stored) <= num_generations + 1
     lesson = lessons.find(game.rules_hash)
     assert lesson is not None
-    assert lesson.walks == course.teacher.simulations
+    assert lesson.walks == course.tuition.walks
 
 
 # knobs

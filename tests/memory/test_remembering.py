@@ -14,24 +14,25 @@ from gamelore.learning.store.lesson_rows import LESSON, Lessons, TrialRow
 from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
+from gamelore.memory import tuition as tuition_module
 from gamelore.memory.advice import rival_name
 from gamelore.memory.remembering import Remembering
 from gamelore.memory.schooling import MatchMemory
 from gamelore.net.belief import LastingPlayer, PlayerMatches
 from gamelore.players.player import Player, Turn
-from gamelore.search import solving
+from gamelore.search import startclock as startclock_module
 from gamelore.search.champion import Gamelore
 from gamelore.search.settings import TeachingSettings
-from gamelore.search.teaching import Teacher
+from gamelore.search.startclock import Pupil
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (course_module, rivals_module):
+    for module in (course_module, rivals_module, tuition_module):
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
-    monkeypatch.setattr(solving, "stored", lambda game: None)  # a solved game is not learned
+    monkeypatch.setattr(startclock_module, "stored", lambda game: None)  # a solved game is not learned
 
 
 def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> str:
@@ -164,7 +165,7 @@ def test_a_store_that_fails_once_costs_one_match_its_memory(tmp_path: Path) -> N
         matches.start(match, "white", startclock=0.0)
         teachers.append(memory._lanes[0].prepared)
         matches.abort(match)
-    assert isinstance(teachers[0], Teacher)
+    assert isinstance(teachers[0], Pupil)
     assert teachers[0] is teachers[1], "it knows what it has learned, as a player without memory"
     path.unlink()
     matches.start("m3", "white", startclock=0.0)

@@ -12,6 +12,7 @@ from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
 from gamelore.memory import schooling as schooling_module
+from gamelore.memory import tuition as tuition_module
 from gamelore.memory.advice import rival_name
 from gamelore.memory.schooling import GameMemory, MatchMemory
 from gamelore.search.settings import GrowthSettings, TeachingSettings
@@ -25,7 +26,7 @@ PROVED = TrialRow(LESSON, 0, rival_name(1), 50, 45.0, 1.0, 20.0, -5.0)
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (course_module, rivals_module):
+    for module in (course_module, rivals_module, tuition_module):
         monkeypatch.setattr(module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
 
 
@@ -166,16 +167,16 @@ def test_a_test_in_the_startclock_decides_at_once(
 
 
 def test_a_teacher_that_ends_early_gives_a_rival(game: Game, lessons: Lessons) -> None:
-    own = memory_of(game, lessons).begin(50.0)
-    fresh = own._fresh
-    assert fresh is not None
+    own = memory_of(game, lessons).begin(4.0)
+    assert own._fresh is not None
+    fresh = own._fresh.teacher
     while fresh._grower.prior.visits < 3:  # with fewer, a trial of informed playouts would follow
         own.teach(monotonic() + 0.2)
     fresh._has_taught = True
     fresh._end_lessons()
     own.end()
     assert fresh.is_done
-    assert len(rivals(lessons, game, 50)) == 1
+    assert len(rivals(lessons, game, 4)) == 1
 
 
 def test_a_rival_has_the_playouts_of_its_teacher(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:

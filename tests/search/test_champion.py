@@ -21,6 +21,7 @@ from gamelore.search import champion, growth, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
 from gamelore.search.settings import ChampionSettings, GrowthSettings
+from gamelore.search.startclock import Pupil
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.search.tree import Tree, compact
@@ -249,7 +250,7 @@ def test_it_learns_a_value_in_the_startclock() -> None:
     thinker.prepare(state.graph.game, 0)
     thinker.begin(0, state.started(0))
     teacher = thinker._lanes[0].prepared
-    assert isinstance(teacher, Teacher)
+    assert isinstance(teacher, Pupil)
     while teacher.value is None:
         assert thinker.ponder(turn_of(state, 0, soon()))
     assert not thinker._lanes[0].search.visits > 64, "no search before the lesson ends"

@@ -90,11 +90,12 @@ class GameLesson:
     Attributes:
         game: the game.
         seconds: CPU seconds of teaching.
-        simulations: number of simulations of teaching.
+        simulations: number of simulations of teaching, and of positions of self-play.
         determination: share of the results of searches that the value explains, 0 to 1.
         informed: share of the playouts that see wins in one ply; None if that has not been decided.
         weights: role -> fact -> what the fact adds to the value of a position after a move of this role, in points.
-        generations: the generations of teaching, each with its number, walks, seconds and determination.
+        generations: the generations of teaching, each with its number, walks, seconds and determination, and whether it
+            has taught a network (`is_network`), which then takes the place of the weights in the search.
         tests: what matches have said about the states of the lesson and of the openings.
         num_openings: number of positions in the book of openings.
         variant: name of the game whose lesson was the start, and the score of the map from there, 0 to 1; None for no
@@ -171,6 +172,8 @@ class GameLesson:
             f"searches find; {counted(self.num_openings, 'opening')}"
         )
         start = [f"began with the lesson of {self.variant[0]} (likeness {self.variant[1]:.2f})"] if self.variant else []
+        networks = [row for row in self.generations if row.is_network]
+        network = [f"the last {counted(len(networks), 'generation')} taught a network in self-play"] if networks else []
         playouts = [f"informed playouts: {self.informed:.0%}"] if self.informed is not None else []
         goals = ", ".join(f"{role} {goal}" for role, goal in self.solved.items())
         about = "solved, so nothing more is to be studied; under a clock, or with solve=yes, its solution is played"
@@ -186,7 +189,16 @@ class GameLesson:
             for player, share in list(posterior.items())[:1]
         ]
         return "\n".join(
-            [taught, *solved, *start, *playouts, *tests, *opponents, *filter(None, map(self._best, self.weights))]
+            [
+                taught,
+                *solved,
+                *start,
+                *network,
+                *playouts,
+                *tests,
+                *opponents,
+                *filter(None, map(self._best, self.weights)),
+            ]
         )
 
     def _best(self, role: str) -> str:
@@ -285,7 +297,7 @@ def _solve(game: Game, deadline: float) -> bool:
 
     The solution is stored, and needs no test.
     """
-    from ..search.solving import may_be_solved
+    from ..search.startclock import may_be_solved
     from ..solver.solution import solve
 
     def watch(stage: str, done: int, total: int) -> None:

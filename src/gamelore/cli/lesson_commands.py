@@ -130,10 +130,16 @@ def show(
     typer.echo(str(lesson))
     if lesson.generations:
         rows = (
-            (row.number, f"{row.walks:,}", f"{row.seconds:.0f}", f"{row.determination:.0%}")
+            (
+                row.number,
+                f"{row.walks:,}",
+                f"{row.seconds:.0f}",
+                "-" if row.is_network else f"{row.determination:.0%}",
+                "network" if row.is_network else "linear",
+            )
             for row in lesson.generations
         )
-        console.show_table(("generation", "simulations", "seconds", "explains"), rows, numbers=[0, 1, 2, 3])
+        console.show_table(("generation", "simulations", "seconds", "explains", "value"), rows, numbers=[0, 1, 2, 3])
 
 
 @console.command(lessons_app, "ledger", "lessons ledger", "lessons ledger --knowledge other.db --json")

@@ -5,8 +5,8 @@
                   "id", "gamelore", "created", "updated", "generation", "rounds", "walks", "seconds", "decision": share
                   of informed playouts or null, "origin", "likeness", "progress": base64,
                   "taught": {"lesson": [{"number", "walks", "seconds", "determination", "foresight", "informed",
-                                      "constants": [number of each role ..], "weights": {fact: [of each role ..]}} ..],
-                             "network": [the same, with "network": [[fact ..], base64]]},
+                                      "constants": [number of each role ..], "weights": {fact: [of each role ..]},
+                                      "network": [[fact ..], base64], or nothing} ..]},
                   "openings": [[[fact ..], [[role, move, visits, value] ..]] ..],
                   "matches": [[id, role, startclock, [[move of each role] ..], [goal ..]] ..],
                   "trials": [[advice, number, against, num, total, squares, better, worse] ..],
@@ -34,7 +34,6 @@ from ..gdl.syntax import Rulesheet, parse
 from .exchange import MOST_RULES, check_fact, check_trial, read_export, refuse_learners, write_export
 from .store.lesson_rows import (
     LESSON,
-    OWN,
     KeptLesson,
     Lessons,
     OpeningMove,
@@ -130,7 +129,7 @@ def _exported(lessons: Lessons, rules_hash: str) -> _Lesson:
             f"{lessons.knowledge.path}: expected a lesson about the game {rules_hash[:12]}, got none; gamelore lessons "
             "list shows all lessons"
         )
-    lesson, own = kept.lesson, [pupil for pupil in OWN if pupil == LESSON or pupil in kept.taught]
+    lesson = kept.lesson
     exported = _Lesson(
         row.name,
         lessons.roles(rules_hash),
@@ -147,10 +146,7 @@ def _exported(lessons: Lessons, rules_hash: str) -> _Lesson:
         lesson.origin or None,
         lesson.likeness,
         lesson.progress,
-        {
-            pupil: [_Value(*taught[:3], **taught.value._asdict()) for taught in kept.taught.get(pupil, ())]
-            for pupil in own
-        },
+        {LESSON: [_Value(*taught[:3], **taught.value._asdict()) for taught in kept.taught.get(LESSON, ())]},
         [(sorted(facts), list(moves)) for facts, moves in kept.openings.items()],
         list(kept.matches),
         list(kept.trials),
@@ -253,8 +249,8 @@ def _terms(lesson: _Lesson) -> Iterator[str]:
 
 def _kept(lesson: _Lesson) -> KeptLesson:
     """Return a lesson of a file for the store."""
-    own = {pupil: [_taught(value) for value in lesson.taught.get(pupil, ())] for pupil in OWN}
-    value = own[LESSON][-1].value if own[LESSON] else NOTHING
+    own = [_taught(value) for value in lesson.taught.get(LESSON, ())]
+    value = own[-1].value if own else NOTHING
     if lesson.generation:
         value = value._replace(informed=lesson.decision)
     made = lesson.id, lesson.gamelore, lesson.created, lesson.updated
@@ -262,12 +258,12 @@ def _kept(lesson: _Lesson) -> KeptLesson:
     stored = StoredLesson(*spent, value, lesson.progress, lesson.origin or "", lesson.likeness, *made)
     openings = {frozenset(facts): moves for facts, moves in lesson.openings}
     trials = lesson.trials if lesson.checksum == _checksum(lesson) else []
-    return KeptLesson(stored, own, openings, lesson.matches, trials, lesson.descriptors)
+    return KeptLesson(stored, {LESSON: own}, openings, lesson.matches, trials, lesson.descriptors)
 
 
 def _checksum(lesson: _Lesson) -> str:
     """Return a hash of the tests of a lesson and of what they hold for; it says nothing about who made the file."""
-    tested = lesson.rules, *filter(None, map(lesson.taught.get, OWN)), lesson.openings, lesson.trials
+    tested = lesson.rules, lesson.taught.get(LESSON), lesson.openings, lesson.trials
     return hashlib.sha256(msgspec.json.encode((version("gamelore"), *tested))).hexdigest()
 
 

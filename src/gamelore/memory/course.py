@@ -1,6 +1,6 @@
 """Course of lessons in one game: teach, search openings, try both, and store all, from where an earlier course stopped.
 
-The time is shared between teaching (search/teaching.py), the book of openings (book.py), trials of what these have
+The time is shared between teaching (tuition.py), the book of openings (book.py), trials of what these have
 given, and of knobs in the order of the ledger (advice.py, ledger.py), and comparisons of the moves of opponents with
 those of known players (recogniser.py). The part that is farther behind its share is next. As long as the value of a
 variant is tried, nearly all time is for that, because nothing else can be used sooner. Every piece of work is stored
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 from ..learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredLesson, TrialRow
 from ..search.rounds import Rounds
 from ..search.settings import GrowthSettings, TeachingSettings
+from ..search.startclock import LEAST_STARTCLOCK, Pupil
 from ..search.teaching import Teacher, teaching_key
 from ..search.thinking import Search
 from ..search.value import LinearValue
@@ -30,16 +31,16 @@ from .advice import STARTCLOCKS, is_decided, is_in_order, passed, rival_name, st
 from .book import Book, state_of_book
 from .evidence import MIDDLE
 from .ledger import KNOBS, Ledger, with_knob
-from .lesson import restored, restored_value, stored
+from .lesson import restored_value
 from .recogniser import Encounters
 from .retrieval import CarriedValue, Relatives
 from .rivals import DEFAULT_GROWTH, TRIAL_SECONDS, Rivals, SearchPlan, with_decision
+from .tuition import Tuition
 
 if TYPE_CHECKING:
     from ..game.game import Game
     from ..players.player import Player
 
-_ENDLESS = 1 << 60  # walks
 _SLICE = 0.25  # seconds of teaching, or of trials, before the next part may be due
 _BETWEEN = 10.0  # seconds of teaching, after which it is stored
 Part = Literal["teaching", "openings", "trials", "opponents"]
@@ -50,8 +51,8 @@ _OF_CARRIED = 20  # times the share of trials, while the value of a variant is t
 _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four rounds have about 500 moves
 _LONGER = 2  # a state is tried against rivals with a startclock if its teaching took so many times as long
 _ENOUGH_ROUNDS = 400  # of a trial
-_OUTDATED, _YOUNG = 2, 1_000_000  # a state of the lesson is tried until another one has so many times its walks
-_PROMISING, _PATIENCE = 1.0, 4  # logarithm of the capital of a gambler; then it is tried for twice as long
+_OUTDATED, _YOUNG = 2, 3.0  # a state of the lesson is tried until another one was taught for so many times as long
+_PROMISING = 1.0  # logarithm of the capital of a gambler, above which a state is worth more time
 _AGAIN = 4  # a state is tried where another one has passed if its teaching took so many times as long
 _SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with its value, unless it ends before
@@ -71,7 +72,6 @@ class Snapshot(NamedTuple):
     """A value of a lesson, with the parameters of the search that go with it, see `StoredLesson.snapshot`."""
 
     number: int
-    walks: int
     seconds: float
     value: LinearValue | None
     growth: GrowthSettings
@@ -93,7 +93,7 @@ class Course:
         may_adopt: whether the lesson of the same game under other names may be copied
 
     Attributes:
-        teacher: the teacher, which goes on from the stored lesson
+        tuition: the teaching, which goes on from the stored lesson
         snapshot: the newest state of the lesson; None if there is none
         startclocks: startclocks of the rivals, in seconds
     """
@@ -123,36 +123,36 @@ class Course:
         self._following: tuple[float, TrialRow | None] | None  # the trial to go on with, and when it was chosen
         self._turn = 0  # of _TURNS, the next one
         self._book: Book | None = None  # until it is needed
-        self.teacher = self._resumed()
+        self.tuition = self._resumed()
 
-    def _resumed(self) -> Teacher:
-        """Return a teacher that goes on from the stored lesson, or begins one, perhaps with the value of a variant."""
+    def _resumed(self) -> Tuition:
+        """Return teaching that goes on from the stored lesson, or begins one, perhaps with the value of a variant."""
         lesson = self._lessons.find(self.game.rules_hash)
         if lesson is None and self._may_adopt:
             self._relatives.adopt()
             lesson = self._lessons.find(self.game.rules_hash)
-        self._stored_at, self._stored_walks = 0.0, lesson.walks if lesson else 0
+        self._stored_walks = lesson.walks if lesson else 0
         # a short first match leaves a lesson without a value
         is_blank = lesson is None or not (lesson.generation or lesson.value.constants)
         begun = self._carried() if is_blank else None
         self._is_new = lesson is None or begun is not None
         if begun is not None:
             lesson = replace(begun, id=lesson.id if lesson else "")
+        self._stored_at = lesson.seconds if lesson else 0.0
         self._variant = (lesson.origin, lesson.likeness) if lesson else ("", 0.0)
         self._id = lesson.id if lesson else ""
-        self._before, self._taught = lesson.seconds if lesson else 0.0, 0.0  # CPU seconds, and those since then
         self._num_generations = lesson.generation if lesson else 0
         self._contests.clear()
         self._following = None
-        begin = restored(self.game, lesson) if lesson else None
-        growth = with_decision(lesson.decision if lesson else None)
         self.snapshot: Snapshot | None = None
         self._candidate: Snapshot | None = None  # the state of the lesson that is tried
         self._tuned: Snapshot | None = None  # the state with which knobs are tried
         if lesson is not None and lesson.snapshot >= 0:
-            carried = restored_value(self.game, lesson.value), with_decision(lesson.value.informed)
-            self.snapshot = self._stored_snapshot(lesson.snapshot) or Snapshot(lesson.snapshot, 0, 0.0, *carried)
-        return Teacher(self.game, self._key, growth, TeachingSettings(simulations=_ENDLESS), begin)
+            self.snapshot = self._stored_snapshot(lesson.snapshot)
+            if self.snapshot is None:  # the value of a variant is not stored yet
+                carried = restored_value(self.game, lesson.value), with_decision(lesson.value.informed)
+                self.snapshot = Snapshot(lesson.snapshot, 0.0, *carried)
+        return Tuition(self.game, self._key, lesson)
 
     @cached_property
     def _relatives(self) -> Relatives:
@@ -202,7 +202,7 @@ class Course:
         """Go on from what other processes have stored, if they have taught more."""
         state = self._lessons.state(self.game.rules_hash)
         if state is not None and (state[0] != self._id or state[1] > self._stored_walks):
-            self.teacher = self._resumed()
+            self.tuition = self._resumed()
         if self._book is not None and self._lessons.num_openings(self.game.rules_hash) > len(self._book):
             self._book = None
         self._following = None
@@ -215,7 +215,7 @@ class Course:
     @property
     def seconds(self) -> float:
         """CPU seconds of teaching so far, those of earlier courses included."""
-        return self._before + self._taught
+        return self.tuition.seconds
 
     def go_on(
         self,
@@ -266,9 +266,9 @@ class Course:
         if self._is_selecting and "trials" in wanted:
             yield "trials"
             return
-        if not self.teacher.is_done:
+        if not self.tuition.is_done:
             yield "teaching"
-        is_taught = self.seconds >= _OPENINGS_FROM or self.teacher.is_done
+        is_taught = self.seconds >= _OPENINGS_FROM or self.tuition.is_done
         if is_taught and len(self.book) < _MOST_OPENINGS and self.book.unsearched is not None:
             yield "openings"
         if self._next_trial() is not None or self._is_to_be_described:
@@ -280,31 +280,32 @@ class Course:
 
     def _teach(self, deadline: float) -> StoredLesson | None:
         """Teach until the deadline; return the lesson if it is time to store it."""
-        begin, before = process_time(), self.seconds
-        self.teacher.teach(deadline)
-        self._taught += process_time() - begin
+        before = self.seconds
+        self.tuition.teach(deadline)
         self._keep_youth(before)
-        is_due = self._taught >= self._stored_at + _BETWEEN or self.teacher.is_done
-        return self.store_lesson() if is_due or self.teacher.generation > self._num_generations else None
+        is_due = self.seconds >= self._stored_at + _BETWEEN or self.tuition.is_done
+        return self.store_lesson() if is_due or self.tuition.generation > self._num_generations else None
 
     def _keep_youth(self, before: float) -> None:
         """Store what the teacher knows when its teaching has just taken the startclock of a rival, as that rival.
 
-        A teacher that began with the value of a variant is none.
+        A teacher that began with the value of a variant is none, and in longer startclocks, rivals learn more than
+        linear values.
 
         Args:
             before: CPU seconds of teaching some tens of milliseconds ago
         """
-        if self._variant[0]:
+        teacher = self.tuition.teacher
+        if self._variant[0] or teacher is None:
             return
-        for startclock in STARTCLOCKS:
+        for startclock in (own for own in STARTCLOCKS if own < LEAST_STARTCLOCK):
             is_present = before < startclock <= self.seconds
             if is_present and not self._lessons.pupils(self.game.rules_hash).get(rival_name(startclock)):
-                self.store_rival(self.teacher, startclock, self.seconds)
+                self.store_rival(teacher, startclock, self.seconds)
 
-    def store_rival(self, teacher: Teacher, startclock: int, seconds: float) -> None:
-        """Store what a teacher that began with nothing has taught in a startclock as a rival."""
-        self._rivals.store(teacher, startclock, seconds)
+    def store_rival(self, learner: Pupil | Teacher, startclock: int, seconds: float) -> None:
+        """Store what was learned in a startclock, which began with nothing, as a rival."""
+        self._rivals.store(learner, startclock, seconds)
 
     def store_lesson(self) -> StoredLesson | None:
         """Store what the teacher has taught, and return it; None if it is not new, or another process is ahead.
@@ -314,18 +315,18 @@ class Course:
         was_selecting = self._is_selecting
         if was_selecting:
             self._end_selection()
-        return self._store() if was_selecting or self._stored_at != self._taught else None
+        return self._store() if was_selecting or self._stored_at != self.seconds else None
 
     def _store(self) -> StoredLesson | None:
         """Store the lesson as it is now, and return it; None if it is not new, or another process is ahead."""
-        self._stored_at = self._taught
+        self._stored_at = self.seconds
         lesson = self._present_lesson()
         became, state = self._lessons.put(self.game, lesson), self._lessons.state(self.game.rules_hash)
         # another process may have begun with another variant, and taught nothing either
         is_foreign = became == "same" and self._is_new
         self._num_generations, self._is_new = lesson.generation, False
         if became == "behind" or is_foreign or state is None or (self._id and state[0] != self._id):
-            self.teacher = self._resumed()
+            self.tuition = self._resumed()
             return None
         self._id = state[0]
         if became != "stored":
@@ -337,11 +338,8 @@ class Course:
         return lesson
 
     def _present_lesson(self) -> StoredLesson:
-        """Return what the teacher has taught so far, for the store."""
-        state, growth = self.teacher.pause(), self.snapshot.growth if self.snapshot else DEFAULT_GROWTH
-        informed = self.teacher.informed if state.generation else growth.informed
-        lesson = stored(self.game, state, self.seconds, informed)
-        return replace(lesson, id=self._id, origin=self._variant[0], likeness=self._variant[1])
+        """Return what was taught so far, for the store."""
+        return replace(self.tuition.lesson(), id=self._id, origin=self._variant[0], likeness=self._variant[1])
 
     # openings
 
@@ -401,9 +399,7 @@ class Course:
         if candidate is None:
             numbers = [row.number for row in rows if row.advice == LESSON and row.number < newest.number]
             candidate = (self._stored_snapshot(max(numbers)) if numbers else None) or newest
-        own = (row.better for row in rows if row[:2] == (LESSON, candidate.number))
-        factor = _PATIENCE if max(own, default=0.0) >= _PROMISING else _OUTDATED
-        is_outdated = newest.walks >= factor * max(candidate.walks, _YOUNG)
+        is_outdated = newest.seconds >= _OUTDATED * max(candidate.seconds, _YOUNG)
         if is_outdated or not any(self._due_trials(rows, candidate)):
             candidate = newest
         if candidate is not self._candidate:
@@ -414,7 +410,7 @@ class Course:
         """Return a state of the lesson; None if the store lacks it."""
         for taught in self._lessons.taught(self.game.rules_hash, LESSON, number):
             value, growth = restored_value(self.game, taught.value), with_decision(taught.value.informed)
-            return Snapshot(number, taught.walks, taught.seconds, value, growth)
+            return Snapshot(number, taught.seconds, value, growth)
         return None
 
     def _lesson_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
@@ -529,19 +525,19 @@ class Course:
         """Begin the lesson with the value of the best variant so far."""
         assert self._variants is not None
         self._variants = [self._variants[self._selection.best if self._selection is not None else 0]]
-        self.teacher = self._resumed()
+        self.tuition = self._resumed()
 
-    def try_against(self, teacher: Teacher, startclock: int, deadline: float) -> None:
+    def try_against(self, pupil: Pupil, startclock: int, deadline: float) -> None:
         """Play matches between the newest state of the lesson and a player that learns in the present startclock.
 
         Args:
-            teacher: of this player
+            pupil: what this player has learned
             startclock: in seconds
             deadline: in seconds of `time.monotonic`
         """
         if self.snapshot is None:
             return
-        other = SearchPlan(teacher.value, teacher.growth)
+        other = SearchPlan(pupil.value, pupil.growth)
         if self._is_selecting:
             self._select(deadline, other)
             return
@@ -633,6 +629,6 @@ def _differs(snapshot: Snapshot) -> bool:
     return has_value or bool(snapshot.growth.informed)
 
 
-def new_teacher(game: Game, seed: int) -> Teacher:
-    """Return a teacher that knows nothing, as that of a player without memory."""
-    return Teacher(game, teaching_key(seed, game), DEFAULT_GROWTH, TeachingSettings())
+def new_pupil(game: Game, seed: int) -> Pupil:
+    """Return a pupil that knows nothing, as that of a player without memory."""
+    return Pupil(game, teaching_key(seed, game), DEFAULT_GROWTH, TeachingSettings())

@@ -2,8 +2,9 @@
 
 The value of a lesson has its facts as texts, so it can be read with other versions of gamelore and with other names. A
 network has its facts as texts, too, and its arrays as an npz file; its entries are rounded to float16 there.
-The rest of the state of a teacher (sums of regressions, matches under way) is an npz file. It is used only if the facts
-of the game are numbered and tied as they were; otherwise the present generation begins anew.
+The rest of the state of a teacher (sums of regressions, matches under way) is an npz file, and so is that of self-play
+(the network as it is, with the sums for its step sizes). It is used only if the facts of the game are numbered and tied
+as they were; otherwise the present generation begins anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from ..learning.store.lesson_rows import StoredLesson
 from ..learning.store.taught_rows import NOTHING, StoredNetwork, StoredValue
 from ..networks.network import MOST_TUPLES, Network
+from ..networks.self_play import SelfPlayState
 from ..networks.tuples import Tuples
 from ..search.settings import TeachingSettings
 from ..search.teaching import ForecastSums, Running, Sums, TeachingState, fact_classes
@@ -28,7 +31,9 @@ from ..search.value import LinearValue
 if TYPE_CHECKING:
     from ..game.game import Game
 
+_BYTES_OF_ENTRY, _MOST_PLAY_BYTES = 20, 32 << 20  # of self-play in the store
 _LARGEST_ENTRY = 60_000  # of a network in the store; float16 ends there
+NEXT_STATE = 1.5  # a network is a state of its lesson again after so many times the teaching of the last one
 MOST_BYTES = 8 << 20  # of the sums of a generation under way; where they take more, only whole generations are stored
 
 
@@ -72,8 +77,10 @@ def restored(game: Game, lesson: StoredLesson) -> TeachingState:
 def begun_anew(lesson: StoredLesson) -> StoredLesson:
     """Return a lesson at the beginning of its present generation, for a game in which the sums of this are of no use.
 
-    Without them, its walks would end the generation with hardly any samples.
+    Without them, its walks would end the generation with hardly any samples. A network goes on from its newest state.
     """
+    if lesson.value.network is not None:
+        return replace(lesson, progress=b"")
     begins = TeachingSettings().first * (2 ** min(lesson.generation, 53) - 1)  # with more, the number is damaged
     return replace(lesson, walks=min(lesson.walks, begins), progress=b"")
 
@@ -108,15 +115,11 @@ def restored_network(game: Game, stored: StoredNetwork) -> Network | None:
 
     Facts that the game lacks are left out.
     """
-    try:
-        with np.load(io.BytesIO(stored.packed), allow_pickle=False) as arrays:
-            strides, offsets, entries = (arrays[name] for name in ("strides", "offsets", "entries"))
-    except Exception:  # damaged bytes make zipfile, zlib and numpy raise errors of many kinds
+    arrays = network_arrays(stored)
+    if arrays is None:
         return None
-    if not _is_network(strides, offsets, entries) or (len(entries), len(strides)) != (
-        game.num_roles,
-        len(stored.facts),
-    ):
+    strides, offsets, entries = arrays
+    if (len(entries), len(strides)) != (game.num_roles, len(stored.facts)):
         return None
     numbers = {fact.lower(): number for number, fact in enumerate(stored.facts)}
     rows = np.array([numbers.get(fact.lower(), -1) for fact in fact_texts(game)], np.int64)
@@ -124,15 +127,105 @@ def restored_network(game: Game, stored: StoredNetwork) -> Network | None:
     return Network(own, offsets, entries.astype(np.float32))
 
 
-def _is_network(strides: NDArray[Any], offsets: NDArray[Any], entries: NDArray[Any]) -> bool:
-    """Return whether arrays are those of a network whose kernels never leave its entries."""
-    if (strides.ndim, offsets.ndim, entries.ndim) != (2, 1, 2) or not 0 < len(offsets) <= MOST_TUPLES:
+def network_arrays(stored: StoredNetwork) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float16]] | None:
+    """Return the arrays of a stored network: strides of its facts, offsets and entries; None if they are damaged."""
+    try:
+        with np.load(io.BytesIO(stored.packed), allow_pickle=False) as arrays:
+            strides, offsets, entries = (arrays[name] for name in ("strides", "offsets", "entries"))
+    except Exception:  # damaged bytes make zipfile, zlib and numpy raise errors of many kinds
+        return None
+    if entries.ndim != 2 or entries.dtype != np.float16 or not np.isfinite(entries).all():
+        return None
+    return (strides, offsets, entries) if _are_tuples(strides, offsets, entries.shape[1]) else None
+
+
+class PlayProgress(NamedTuple):
+    """Self-play in a lesson, see memory/tuition.py.
+
+    state  what it has learned
+    due    CPU seconds of teaching after which the network becomes the next state of the lesson
+    as_assumed  False if goals were different from those of random playouts, see `growth.as_assumed`
+    """
+
+    state: SelfPlayState
+    due: float
+    as_assumed: bool
+
+
+def packed_play(game: Game, progress: PlayProgress) -> bytes:
+    """Return self-play as an npz file; b"" if that is too large for the store.
+
+    Of the arrays, it has only the entries that have changed.
+    """
+    network, sums, changes, matches, positions = progress.state
+    strides, changed = network.strides, np.flatnonzero(changes)
+    if _BYTES_OF_ENTRY * len(changed) > _MOST_PLAY_BYTES:
+        return b""
+    file = io.BytesIO()
+    np.savez(
+        file,
+        layout=_layout(game),
+        shape=np.array([*strides.shape, *changes.shape], np.int64),
+        places=np.flatnonzero(strides),
+        strides=strides[strides != 0],
+        offsets=network.offsets,
+        changed=changed,
+        learned=np.stack([array.ravel()[changed] for array in (network.entries, sums, changes)]),
+        numbers=np.array([matches, positions, progress.as_assumed], np.int64),
+        due=np.array(progress.due),
+    )
+    return file.getvalue()
+
+
+def restored_play(game: Game, lesson: StoredLesson) -> PlayProgress | None:
+    """Return the self-play of a lesson; None if it has none.
+
+    Where its progress cannot be used, it goes on from the network that is the newest state of the lesson, but the step
+    sizes begin anew.
+    """
+    progress = _unpacked_play(game, lesson.progress)
+    if progress is not None or lesson.value.network is None:
+        return progress
+    network = restored_network(game, lesson.value.network)
+    if network is None:
+        return None
+    sums, changes = np.zeros_like(network.entries), np.zeros_like(network.entries)
+    return PlayProgress(SelfPlayState(network, sums, changes, 0, 0), NEXT_STATE * lesson.seconds, True)
+
+
+def _unpacked_play(game: Game, packed: bytes) -> PlayProgress | None:
+    """Return the self-play in an npz file; None if it has none, or is of another layout, or damaged."""
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            if not np.array_equal(arrays["layout"], _layout(game)):
+                return None
+            num_facts, num_tuples, num_roles, room = arrays["shape"].tolist()
+            if (num_facts, num_roles) != (len(fact_texts(game)), game.num_roles) or num_tuples > MOST_TUPLES:
+                return None
+            strides = np.zeros((num_facts, num_tuples), np.int32)
+            strides.ravel()[arrays["places"]] = arrays["strides"]
+            if not _are_tuples(strides, arrays["offsets"], room):
+                return None
+            entries, sums, changes = learned = np.zeros((3, num_roles, room), np.float32)
+            learned.reshape(3, -1)[:, arrays["changed"]] = arrays["learned"]
+            if not np.isfinite(learned).all() or min(changes.min(), *arrays["numbers"]) < 0:
+                return None
+            if not isfinite(arrays["due"]):
+                return None
+            matches, positions, as_assumed = arrays["numbers"].tolist()
+            state = SelfPlayState(Network(strides, arrays["offsets"], entries), sums, changes, matches, positions)
+            return PlayProgress(state, float(arrays["due"]), bool(as_assumed))
+    except Exception:  # damaged bytes make zipfile, zlib and numpy raise errors of many kinds
+        return None
+
+
+def _are_tuples(strides: NDArray[Any], offsets: NDArray[Any], room: int) -> bool:
+    """Return whether arrays are those of tuples whose kernels need this room, see `Tuples.room`."""
+    if (strides.ndim, offsets.ndim) != (2, 1) or not 0 < len(offsets) <= MOST_TUPLES:
         return False
-    types = strides.dtype == np.int32, offsets.dtype == np.int32, entries.dtype == np.float16
-    if not all(types) or strides.shape[1] != len(offsets) or min(strides.min(initial=0), offsets.min()) < 0:
+    if not strides.dtype == offsets.dtype == np.int32 or strides.shape[1] != len(offsets):
         return False
-    num_entries = entries.shape[1]
-    return Tuples(strides, offsets, num_entries).room == num_entries and bool(np.isfinite(entries).all())
+    return min(strides.min(initial=0), offsets.min()) >= 0 and Tuples(strides, offsets, 0).room == room
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:

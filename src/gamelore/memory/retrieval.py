@@ -157,7 +157,11 @@ def _renamed(kept: KeptLesson, renaming: Renaming) -> KeptLesson:
     """Return what a store has about a game under the other names of a renaming."""
 
     def value(own: StoredValue) -> StoredValue:
-        return own._replace(weights={renaming.theirs(fact): weights for fact, weights in own.weights.items()})
+        weights = {renaming.theirs(fact): weights for fact, weights in own.weights.items()}
+        network = own.network
+        if network is not None:
+            network = network._replace(facts=tuple(map(renaming.theirs, network.facts)))
+        return own._replace(weights=weights, network=network)
 
     # the sums of the generation under way belong to the order of the old facts
     lesson = replace(begun_anew(kept.lesson), value=value(kept.lesson.value))

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from time import process_time
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..circuit.tape import LANES
-from ..players.position_graph import MIB
 from ..players.random_streams import extend
-from ..search.native_growth import grower
-from ..search.rounds import Openings, Rounds, Side, SideEffort
+from ..search.rounds import Openings, Rounds, Side, SideEffort, rehearsed, side_of
 from ..search.settings import ChampionSettings, GrowthSettings, TeachingSettings
+from ..search.startclock import Pupil
 from ..search.teaching import Teacher
-from ..search.tree import Tree, first_assumption, room_in
-from ..search.value import LinearValue, no_prior
+from ..search.value import LinearValue
 from .advice import rival_name
 from .lesson import restored_value, stored_value
 
@@ -33,15 +29,6 @@ TRIAL_SECONDS = 0.003
 _LEAST_WALKS = 64  # for a move; where a side has fewer, both get more time
 _NUM_RIVALS = {1: 4, 10: 2, 60: 1}  # for each startclock, because a single one may have learned well or badly by luck
 _BETWEEN_RIVALS = 2  # another one learns whenever rounds have taken so many times its startclock
-_MEMORY_MIB, _REHEARSAL, _MANY = 32, 0.02, 1 << 40  # of the tree that shows how fast a search is; seconds; walks
-
-
-@dataclass
-class _Pupil:
-    """A rival that is learning, and the CPU seconds that it has learned so far."""
-
-    teacher: Teacher
-    seconds: float = 0.0
 
 
 class SearchPlan(NamedTuple):
@@ -67,8 +54,8 @@ class Rivals:
     def __init__(self, game: Game, lessons: Lessons, key: np.uint64) -> None:
         self._game, self._lessons, self._key = game, lessons, key
         self._fresh = np.random.default_rng()  # for keys that no other process has
-        self._pupils: dict[int, _Pupil] = {}  # by startclock
-        self._efforts: dict[tuple[bool, GrowthSettings], SideEffort] = {}  # with a value or not
+        self._pupils: dict[int, Pupil] = {}  # by startclock
+        self._efforts: dict[tuple[bool, bool, GrowthSettings], SideEffort] = {}  # see _kind
         self._num_rounds, self._round_seconds = 0, 0.0  # of all contests so far
         self.seconds = TRIAL_SECONDS
 
@@ -78,7 +65,7 @@ class Rivals:
 
     def contest(self, own: SearchPlan, other: SearchPlan, random_plies: Sequence[int]) -> Rounds:
         """Return matches between two sides that have the same time for a move."""
-        sides = self._side(own), self._side(other)
+        sides = [side_of(self._game, *plan) for plan in (own, other)]
         speeds = [self._speed(side) for side in sides]
         seconds = max(self.seconds, _LEAST_WALKS / min(speeds))
         first, second = (side._replace(walks=round(seconds * own)) for side, own in zip(sides, speeds, strict=True))
@@ -96,18 +83,12 @@ class Rivals:
         """Return about how many CPU seconds so many rounds take; 0 before the first contest."""
         return num_rounds * self._round_seconds / max(self._num_rounds, 1)
 
-    def _side(self, plan: SearchPlan) -> Side:
-        """Return a search that has no walks yet."""
-        side = Side(grower(self._game, plan.growth), 0, plan.growth, plan.openings)
-        side.grower.prior = plan.value.prior(plan.growth) if plan.value is not None else no_prior(self._game)
-        return side
-
     def _speed(self, side: Side) -> float:
         """Return the walks per CPU second of a search: those of all contests so far, or of a rehearsal."""
         key = _kind(side)
         if key not in self._efforts:
-            self._efforts[key] = rehearsal(self._game, side)
-        return max(self._efforts[key].walks, 1) / max(self._efforts[key].seconds, 1e-6)
+            self._efforts[key] = rehearsed(self._game, side)
+        return self._efforts[key].speed
 
     def by_lot(self, startclock: int, num_rounds: int, deadline: float) -> SearchPlan | None:
         """Return a rival with a startclock by lot, where so many rounds have been played against such rivals.
@@ -126,20 +107,19 @@ class Rivals:
     def _new_rival(self, startclock: int, deadline: float) -> StoredValue | None:
         """Let a rival learn until the deadline; store and return what it has learned if its startclock has ended."""
         if startclock not in self._pupils:
-            teacher = Teacher(self._game, self.new_key(), DEFAULT_GROWTH, TeachingSettings())
-            self._pupils[startclock] = _Pupil(teacher)
-        pupil, begin = self._pupils[startclock], process_time()
-        pupil.teacher.teach(deadline)
-        pupil.seconds += process_time() - begin
-        if pupil.seconds < startclock and not pupil.teacher.is_done:
+            self._pupils[startclock] = Pupil(self._game, self.new_key(), DEFAULT_GROWTH, TeachingSettings())
+            self._pupils[startclock].plan(startclock)
+        pupil = self._pupils[startclock]
+        pupil.teach(deadline)
+        if pupil.seconds < startclock and not pupil.is_done:
             return None
         del self._pupils[startclock]
-        return self.store(pupil.teacher, startclock, pupil.seconds)
+        return self.store(pupil, startclock, pupil.seconds)
 
-    def store(self, teacher: Teacher, startclock: int, seconds: float) -> StoredValue:
-        """Store what a teacher that began with nothing has taught in a startclock as a rival, and return it."""
-        rival = stored_value(self._game, teacher.value, teacher.growth.informed)
-        self._lessons.add_rival(self._game, rival_name(startclock), teacher.simulations, seconds, rival)
+    def store(self, learner: Pupil | Teacher, startclock: int, seconds: float) -> StoredValue:
+        """Store what was learned in a startclock, which began with nothing, as a rival, and return it."""
+        rival = stored_value(self._game, learner.value, learner.growth.informed)
+        self._lessons.add_rival(self._game, rival_name(startclock), learner.simulations, seconds, rival)
         return rival
 
 
@@ -148,20 +128,7 @@ def with_decision(informed: float | None) -> GrowthSettings:
     return replace(DEFAULT_GROWTH, informed=informed)
 
 
-def _kind(side: Side) -> tuple[bool, GrowthSettings]:
-    """Return what the speed of a search depends on."""
-    return side.grower.prior.visits > 0, side.growth
-
-
-def rehearsal(game: Game, side: Side) -> SideEffort:
-    """Return the walks of a search from the first position on, and the CPU seconds that they took."""
-    tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
-    tree.assumption = first_assumption(game, side.growth.max_plies)
-    tree.start(game.initial)
-    begin, effort, batches = process_time(), SideEffort(), 0
-    while effort.seconds < _REHEARSAL:
-        grown = side.grower.grow(tree, _MANY, np.uint64(0), (batches, batches + 1))
-        effort, batches = SideEffort(effort.walks + grown.walks, process_time() - begin), batches + 1
-        if not grown.walks:
-            break
-    return effort
+def _kind(side: Side) -> tuple[bool, bool, GrowthSettings]:
+    """Return what the speed of a search depends on: whether it has a value, and whether this is a network."""
+    prior = side.grower.prior
+    return prior.visits > 0, len(prior.network.offsets) > 0, side.growth

@@ -30,9 +30,8 @@ import numpy as np
 
 from ..errors import KnowledgeError
 from ..learning.store.lesson_rows import LESSON, OPENINGS, TrialRow
-from ..search.teaching import Teacher
 from .advice import Verdict, passed, reason, rival_name, verdict
-from .course import Course, Told, new_teacher
+from .course import Course, Told, new_pupil
 from .ledger import taken_knob, with_knob
 from .lesson import restored_value, stored
 from .rivals import DEFAULT_GROWTH, with_decision
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from ..learning.store.lesson_rows import Lessons
     from ..search.rounds import Openings
     from ..search.settings import GrowthSettings
+    from ..search.startclock import Pupil
     from ..search.value import LinearValue
 
 _WHOLE = 0.8  # share of a startclock in CPU time, which makes a rival, and after which trials begin in a long one
@@ -89,6 +89,7 @@ class MatchMemory:
         self._seconds, self.solved = 0.0, 0.0  # CPU seconds of learning, and of the solver
         self._learns, self._num_generations = memory.learns and not memory.lessons.is_full, 0
         self._fixed: tuple[LinearValue | None, GrowthSettings] | None = None  # stored, and used in this match
+        self._read: tuple[str, int, LinearValue | None, GrowthSettings] | None = None  # from the store
         self.verdicts: Mapping[str, Verdict] = {LESSON: "open", OPENINGS: "open"}
         self.snapshot: int | None = None
         self.openings: Openings | None = None
@@ -107,9 +108,9 @@ class MatchMemory:
         except KnowledgeError as error:
             self._stop_storing(error)
         course = memory.course
-        is_new = self._fixed is None and course.snapshot is None and not course.teacher.simulations
+        is_new = self._fixed is None and course.snapshot is None and not course.tuition.walks
         self._is_first = self._learns and is_new
-        self._fresh: Teacher | None = None if self._fixed is not None else self._new_teacher()
+        self._fresh: Pupil | None = None if self._fixed is not None else self._new_pupil()
 
     def _was_tried_before(self) -> bool:
         """Return whether the lesson was tried against rivals of this startclock in an earlier match."""
@@ -126,13 +127,21 @@ class MatchMemory:
         self.snapshot = passed(rows, [self.startclock])
         self.knob = taken_knob(rows) if self.snapshot is not None else None
         pupil, number = self._rival if self.snapshot is None else (LESSON, self.snapshot)
-        value = lessons.value(rules, pupil, number)
-        if value is not None:
-            self._fixed = restored_value(self._game, value), with_knob(with_decision(value.informed), self.knob)
+        self._use(pupil, number)
         reasons = [reason(rows, advice, states[advice], said) for advice, said in self.verdicts.items()]
         if self.snapshot not in (None, newest):
             reasons[0] = f"{reason(rows, LESSON, self.snapshot, 'taken')}; state {newest} of the {reasons[0]}"
         self._reasons = "; ".join(reasons)
+
+    def _use(self, pupil: str, number: int) -> None:
+        """Use a value, if the store has it. It is read once, because a network takes some tens of milliseconds."""
+        if self._read is None or self._read[:2] != (pupil, number):
+            stored_value = self._memory.lessons.value(self._game.rules_hash, pupil, number)
+            if stored_value is None:
+                return
+            value, growth = restored_value(self._game, stored_value), with_decision(stored_value.informed)
+            self._read = pupil, number, value, growth
+        self._fixed = self._read[2], with_knob(self._read[3], self.knob)
 
     @property
     def about(self) -> str:
@@ -141,9 +150,10 @@ class MatchMemory:
         others = f"{f' and {self.knob}' if self.knob else ''}{' and openings' if self.openings is not None else ''}"
         return f"{used}{others} ({self._reasons})"
 
-    def _new_teacher(self) -> Teacher:
-        """Return a teacher that knows nothing; for a lesson that exists already, with other random numbers."""
-        return new_teacher(self._game, self._memory.seed + (0 if self._is_first else _OTHER_SEED))
+    def _new_pupil(self) -> Pupil:
+        """Return a pupil that knows nothing; where a lesson exists already, with other random numbers."""
+        seed = self._memory.seed + (0 if self._is_first else _OTHER_SEED)
+        return new_pupil(self._game, seed).begin(self.startclock)
 
     def teach(self, deadline: float | None = None) -> None:
         """See `search.champion.Prepared`."""
@@ -152,11 +162,11 @@ class MatchMemory:
             if self._fresh is None:
                 if self._learns:
                     self._memory.course.go_on(deadline, self._hear)
-            elif self._has_candidate and self._is_whole:
+            elif self._has_candidate and (self._is_whole or self._fresh.is_done):
                 self._try_against(self._fresh, deadline)
             else:
                 self._fresh.teach(deadline)
-                if self._learns and self._is_first and self._fresh.generation > self._num_generations:
+                if self._learns and self._is_first and self._fresh.teacher.generation > self._num_generations:
                     self._store_first(self._fresh)
         except KnowledgeError as error:
             self._stop_storing(error)
@@ -178,7 +188,7 @@ class MatchMemory:
         """Whether so much was learned as in a startclock that has a core for itself, where the solver takes a part."""
         return self._seconds + self.solved >= _WHOLE * self.startclock
 
-    def _try_against(self, fresh: Teacher, deadline: float) -> None:
+    def _try_against(self, fresh: Pupil, deadline: float) -> None:
         """Try the lesson against what was learned in this startclock; use it if it is better."""
         self._was_tried = True
         self._memory.course.try_against(fresh, self.startclock, deadline)
@@ -206,16 +216,18 @@ class MatchMemory:
         except KnowledgeError as error:
             self._stop_storing(error)
 
-    def _store_first(self, fresh: Teacher) -> None:
-        """Store what was learned in the first match of a game as the lesson."""
-        self._num_generations = fresh.generation
-        lesson = stored(self._game, fresh.pause(), self._seconds, fresh.informed)
+    def _store_first(self, fresh: Pupil) -> None:
+        """Store the linear value that was learned in the first match of a game as the lesson."""
+        self._num_generations = fresh.teacher.generation
+        lesson = stored(self._game, fresh.teacher.pause(), fresh.linear_seconds, fresh.teacher.informed)
         self._memory.lessons.put(self._game, lesson)
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing more to learn."""
-        return self._fresh.is_done if self._fresh is not None else not self._learns or self._memory.course.is_done
+        if self._fresh is not None:
+            return self._fresh.is_done and not self._has_candidate
+        return not self._learns or self._memory.course.is_done
 
     @property
     def value(self) -> LinearValue | None:
@@ -234,4 +246,4 @@ class MatchMemory:
     @property
     def assumption(self) -> int:
         """See `search.champion.Prepared`."""
-        return (self._fresh or self._memory.course.teacher).assumption
+        return (self._fresh or self._memory.course.tuition).assumption

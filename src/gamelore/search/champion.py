@@ -34,7 +34,7 @@ from ..puzzles.portfolio import PuzzleSearch
 from ..solver.nimbers import ImpartialSum, impartial_sum
 from .rounds import Openings
 from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
-from .solving import SolvedChoice, Solving, advised, may_be_solved
+from .startclock import Pupil, SolvedChoice, Solving, advised, may_be_solved
 from .teaching import Teacher, can_be_taught, teaching_key
 from .thinking import Search
 from .tree import HIGHEST_GOAL
@@ -55,7 +55,7 @@ _OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 
 
 class Prepared(Protocol):
-    """What a player knows and learns for a match: a `Teacher`, or what a memory makes of earlier lessons.
+    """What a player knows and learns for a match: a `Pupil` or a `Teacher`, or what a memory makes of earlier lessons.
 
     value       a learned value; None if there is none
     growth      parameters of the searches
@@ -386,8 +386,8 @@ class Gamelore(Player):
         return self._schooling
 
     def _new_teacher(self, game: Game) -> Schooling:
-        key = teaching_key(self.settings.seed, game)
-        return Teacher(game, key, self.settings.growth, self.settings.lessons)
+        given = game, teaching_key(self.settings.seed, game), self.settings.growth, self.settings.lessons
+        return Pupil(*given) if self.settings.teaching is None else Teacher(*given)
 
     def _prepared_for(self, game: Game, startclock: float | None) -> Prepared | None:
         """Begin a match; return what the player knows and learns for it, None in games that cannot be taught."""

@@ -20,14 +20,17 @@ from ..circuit.tape import LANES
 from ..players.position_graph import MIB
 from .choice import chosen
 from .growth import Grower, walks_left
+from .native_growth import grower
 from .settings import GrowthSettings
 from .tree import HIGHEST_GOAL, Tree, first_assumption, room_in
+from .value import LinearValue, no_prior
 
 if TYPE_CHECKING:
     from ..game.game import Game
 
+SIDE_BY_SIDE = 8  # matches
 _MEMORY_MIB = 32
-_SIDE_BY_SIDE = 8  # matches
+_REHEARSAL, _MANY = 0.02, 1 << 40  # seconds of a rehearsal; walks
 
 
 class Openings(Protocol):
@@ -58,6 +61,34 @@ class SideEffort:
 
     walks: int = 0
     seconds: float = 0.0
+
+    @property
+    def speed(self) -> float:
+        """Walks per CPU second."""
+        return max(self.walks, 1) / max(self.seconds, 1e-6)
+
+
+def side_of(
+    game: Game, value: LinearValue | None, growth: GrowthSettings, openings: Openings | None = None, walks: int = 0
+) -> Side:
+    """Return a way to search with a value, or without one."""
+    side = Side(grower(game, growth), walks, growth, openings)
+    side.grower.prior = value.prior(growth) if value is not None else no_prior(game)
+    return side
+
+
+def rehearsed(game: Game, side: Side) -> SideEffort:
+    """Return the walks of a search from the first position on in some milliseconds, and the CPU seconds they took."""
+    tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
+    tree.assumption = first_assumption(game, side.growth.max_plies)
+    tree.start(game.initial)
+    begin, effort, batches = process_time(), SideEffort(), 0
+    while effort.seconds < _REHEARSAL:
+        grown = side.grower.grow(tree, _MANY, np.uint64(0), (batches, batches + 1))
+        effort, batches = SideEffort(effort.walks + grown.walks, process_time() - begin), batches + 1
+        if not grown.walks:
+            break
+    return effort
 
 
 class Rounds:
@@ -118,7 +149,7 @@ class _Matches:
     def play(self) -> Iterator[None]:
         """Play rounds; yield after each batch, and at the end of each round."""
         roles = self._game.num_roles
-        num = max(1, _SIDE_BY_SIDE // roles)
+        num = max(1, SIDE_BY_SIDE // roles)
         own = np.tile(np.arange(roles), num)  # the role of the first side in each match
         while True:
             states = np.repeat(self._opened(num), roles, axis=0)

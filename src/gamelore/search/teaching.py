@@ -51,7 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from ..analysis.symmetry import REPEATABLE, symmetries
+from ..analysis.symmetry import quick_symmetries
 from ..circuit.tape import LANES
 from ..game.engines import unpack_bits
 from ..players.position_graph import MIB
@@ -59,7 +59,7 @@ from ..players.random_streams import extend, stream
 from .choice import choose, reports_of
 from .growth import walks_left
 from .native_growth import grower
-from .rounds import Openings, Rounds, Side
+from .rounds import Openings, Rounds, side_of
 from .settings import GrowthSettings, TeachingSettings
 from .tree import (
     COUNT,
@@ -77,7 +77,7 @@ from .tree import (
     first_assumption,
     room_in,
 )
-from .value import LinearValue, Prior, no_prior, upper_bound
+from .value import LinearValue, upper_bound
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -86,7 +86,6 @@ _TEACHING = "teaching"  # stage of the random numbers
 _MEMORY_MIB = 32
 _MOST_BARREN = 50  # rounds without a sample after which teaching is given up
 _MOST_FACTS = 2000  # a regression with more would take seconds
-_MOST_POINTS = 2000  # facts and actions of a game whose symmetries are found within a second or two
 _ENOUGH, _FEWEST_VISITS = 1_500_000, 3  # walks after which a value with fewer virtual visits is not worth more lessons
 _FEWEST_MATCHES = 64  # after which forecasts of results can be compared
 SHARE = 0.5  # of informed playouts, if any; all of them were worse in some games, and nowhere better
@@ -322,6 +321,11 @@ class Teacher:
         return self._has_taught and (self._trial is None or self._trial.is_done)
 
     @property
+    def is_in_trial(self) -> bool:
+        """Whether the trial of informed playouts has begun, and not ended."""
+        return self._trial is not None and not self._trial.is_done
+
+    @property
     def simulations(self) -> int:
         """Number of all walks so far."""
         return self._lesson_walks + (self._trial.walks if self._trial is not None else 0)
@@ -493,16 +497,12 @@ class _Trial:
         budget: int,
     ) -> None:
         self._settings, self._budget = settings, budget
-        prior = value.prior(growth) if value is not None else no_prior(game)
         growth = replace(growth, caution=0.0)  # the moves with the most visits are made, as in the measurements
-        informed, plain = (self._side(game, prior, replace(growth, informed=share)) for share in (SHARE, 0.0))
+        informed, plain = (
+            side_of(game, value, replace(growth, informed=share), walks=settings.trial_walks) for share in (SHARE, 0.0)
+        )
         self._rounds = Rounds(game, key, (informed, plain), [_OPENING])
         self.is_done = False
-
-    def _side(self, game: Game, prior: Prior, growth: GrowthSettings) -> Side:
-        side = Side(grower(game, growth), self._settings.trial_walks, growth)
-        side.grower.prior = prior
-        return side
 
     @property
     def walks(self) -> int:
@@ -732,9 +732,7 @@ def fact_classes(game: Game) -> NDArray[np.int64]:
     In a large game, each fact is a class of its own.
     """
     classes = np.arange(64 * game.num_words)
-    circuit = game.circuit
-    if circuit is not None and circuit.num_facts + circuit.num_actions <= _MOST_POINTS:
-        group = symmetries(game, REPEATABLE)
+    if game.circuit is not None:
         # the elements are a group, so the least image is the same for all facts of an orbit
-        classes[: circuit.num_facts] = group.facts.min(axis=0)
+        classes[: game.circuit.num_facts] = quick_symmetries(game).facts.min(axis=0)
     return np.unique(classes, return_inverse=True)[1]

@@ -111,13 +111,15 @@ class LinearValue:
     def prior(self, settings: GrowthSettings) -> Prior:
         """Return the prior for a tree with these settings.
 
-        The weight of minimax values is the determination, or halfway between this and the foresight if that is higher.
+        The weight of minimax values is the determination, or halfway between this and the foresight if that is higher;
+        for a network, it is the trust.
         """
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
         tables = self.weights.reshape(len(self.weights), -1, _BYTES) @ bits.T
         trust = self.trust
         visits = self.virtual_visits(settings)
-        weight = trust + max(self.foresight - trust, 0.0) / 2.0 if settings.minimax is None else settings.minimax
+        foresight = self.foresight if self.network is None else 0.0  # of the linear value
+        weight = trust + max(foresight - trust, 0.0) / 2.0 if settings.minimax is None else settings.minimax
         if not visits:
             weight, trust = 0.0, 0.0
         network = self.network.arrays if self.network is not None else NO_NETWORK

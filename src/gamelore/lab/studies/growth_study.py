@@ -30,7 +30,7 @@ from ...errors import ExperimentError
 from ...files import write_whole
 from ...learning.store.knowledge import KnowledgeStore
 from ...learning.store.lesson_rows import Lessons
-from ...memory.course import new_teacher
+from ...memory.course import new_pupil
 from ...memory.schooling import GameMemory
 from ...players.player import Player
 from ...players.random_streams import extend, stream
@@ -179,7 +179,9 @@ class _Growth:
         if name != WITHOUT:
             return player(name)
         seed = OTHER_SEED**2 * (self._trial.run + 1) + RIVAL_TEACHINGS * self._num + teaching  # another one each time
-        return playing(self._champion, self._learned(lambda: new_teacher(self._game, seed))[0])
+        return playing(
+            self._champion, self._learned(lambda: new_pupil(self._game, seed).begin(self._setting.startclock))[0]
+        )
 
 
 def growth_of(store: ResultStore, name: str, rival: str) -> dict[int, list[float]]:

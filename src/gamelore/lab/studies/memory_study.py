@@ -33,16 +33,19 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...gdl.syntax import parse
 from ...learning.lesson_exchange import LessonGame
 from ...learning.store.knowledge import KnowledgeStore
 from ...learning.store.lesson_rows import LESSON, OPENINGS, KeptLesson, Lessons, StoredLesson
-from ...learning.store.taught_rows import Taught
+from ...learning.store.taught_rows import StoredNetwork, Taught
 from ...matches.match import MatchState
-from ...memory.course import SHARES, Course, Part, new_teacher
-from ...memory.lesson import fact_texts, restored_value
+from ...memory.course import SHARES, Course, Part, new_pupil
+from ...memory.lesson import fact_texts, network_arrays, restored_value, stored_network
 from ...memory.schooling import GameMemory, MatchMemory
+from ...networks.network import Network
+from ...networks.tuples import draw_tuples
 from ...players.kernel import load_kernels
 from ...players.player import Player
 from ...players.position_graph import PositionGraph
@@ -147,7 +150,7 @@ def ready(name: str) -> Game:
     load_kernels()
     game = load(name)
     _ = game.informed_runner
-    new_teacher(game, 0).teach(time.monotonic() + _SLICE)
+    new_pupil(game, 0).teach(time.monotonic() + _SLICE)
     return game
 
 
@@ -187,15 +190,37 @@ def _study(course: Course, seconds: float, parts: Collection[Part] = get_args(Pa
 
 
 def shuffled(game: Game, lesson: StoredLesson, rng: np.random.Generator) -> StoredLesson:
-    """Return the lesson of another game with its weights on the facts of a game, in random order."""
-    weights = np.array(list(lesson.value.weights.values()), np.float64).reshape(len(lesson.value.weights), -1)
+    """Return the lesson of another game for a game: its weights in random order, and entries drawn from its network.
+
+    The weights are on the facts of the game, and the entries are those of tuples of the game.
+    """
+    weights = np.array(list(lesson.value.weights.values()), np.float64)
+    weights = weights.reshape(-1, max(1, len(lesson.value.constants)))
     facts = fact_texts(game)
     rows = rng.permutation(len(facts))[: len(weights)]
-    columns = np.arange(game.num_roles) % max(1, weights.shape[1])
+    columns = np.arange(game.num_roles) % max(1, len(lesson.value.constants))
     drawn = rng.permutation(len(weights))[: len(rows)]
     own = {facts[row]: tuple(weights[place, columns].tolist()) for row, place in zip(rows, drawn, strict=True)}
     constants = tuple(lesson.value.constants[column] for column in columns) if lesson.value.constants else ()
-    return replace(lesson, value=lesson.value._replace(weights=own, constants=constants), progress=b"")
+    network = _shuffled_network(game, lesson.value.network, rng, columns)
+    value = lesson.value._replace(weights=own, constants=constants, network=network)
+    return replace(lesson, value=value, progress=b"")
+
+
+def _shuffled_network(
+    game: Game, stored: StoredNetwork | None, rng: np.random.Generator, columns: NDArray[np.int64]
+) -> StoredNetwork | None:
+    """Return a network for a game whose entries are drawn from those of another one; None if there is none.
+
+    columns: the role of the other game that takes the place of each role
+    """
+    arrays = network_arrays(stored) if stored is not None else None
+    if arrays is None:
+        return None
+    tuples = draw_tuples(game, rng)
+    learned = (own[own != 0] for own in arrays[2].astype(np.float32))  # the others were never met
+    entries = np.stack([rng.choice(own, tuples.room) if len(own) else np.zeros(tuples.room) for own in learned])
+    return stored_network(game, Network(tuples.strides, tuples.offsets, entries[columns]))
 
 
 # ---- contests ----
@@ -277,7 +302,7 @@ class ContestSide:
     def _school(self) -> Schooling:
         """Return the memory of the side, or a new teacher for each session."""
         if self._lessons is None:
-            return new_teacher(self._game, self._seed + len(self.retrieval))
+            return new_pupil(self._game, self._seed + len(self.retrieval))
         if self._schooling is None:
             self._schooling = GameMemory(self._game, self._lessons, self._seed)
         return self._schooling

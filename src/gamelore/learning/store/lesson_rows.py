@@ -88,10 +88,6 @@ if TYPE_CHECKING:
 Role = Annotated[int, Meta(ge=0, le=1000)]
 LESSON = "lesson"
 """The pupil that is the lesson itself."""
-NETWORK = "network"
-"""The pupil that is the network of the lesson, in the states that were stored."""
-OWN = (LESSON, NETWORK)
-"""The pupils whose values belong to a lesson, with the tests of them."""
 OPENINGS = "openings"
 """The advice that is the book of openings."""
 VARIANT = "variant"
@@ -323,7 +319,9 @@ class Lessons:
             if row is None:
                 return None
             (cells,) = typed([row], _LessonCells)
-            values = values_of(connection, game, LESSON, "newest")
+            number = cells.generation + (cells.generation > 0 and decided(cells.informed) is not None)
+            # another process that was ahead for a time may have stored newer states
+            values = values_of(connection, game, LESSON, number) or values_of(connection, game, LESSON, "newest")
             value = values[0].value if values else NOTHING
             taught = cells.generation, cells.rounds, cells.walks, cells.seconds
             value = value._replace(informed=decided(cells.informed)) if cells.generation else value
@@ -366,7 +364,7 @@ class Lessons:
         made = lesson.version or version("gamelore"), lesson.created or created, lesson.updated or now
         own = lesson.id or former
         if own != former:
-            delete_values(connection, number, OWN)
+            delete_values(connection, number, LESSON)
         taught = lesson.generation, lesson.rounds, lesson.walks, lesson.seconds
         informed = UNDECIDED if lesson.decision is None else lesson.decision
         variant = lesson.origin, lesson.likeness, rule_shapes(game.rulesheet).tobytes()
@@ -447,11 +445,11 @@ class Lessons:
         is_longer = row is None or row[0] < kept.lesson.walks
         if is_longer:
             connection.execute("DELETE FROM trial WHERE game = ?", [number])
-            delete_values(connection, number, OWN)
+            delete_values(connection, number, LESSON)
             self._put(connection, number, game, kept.lesson, row)
             put_rows(connection, "trial", ((number, kept.lesson.id, *trial) for trial in kept.trials))
         for pupil, values in kept.taught.items():
-            if pupil not in OWN:
+            if pupil != LESSON:
                 put_values(connection, number, pupil, values, "IGNORE")
             elif is_longer:  # the walks and seconds of the newest state are not those of today
                 put_values(connection, number, pupil, values)

@@ -56,7 +56,7 @@ NOTHING = StoredValue(0.0, 0.0, None, (), {})
 
 
 class Taught(NamedTuple):
-    """A value that was taught, with the walks (of a network, the matches) and the CPU seconds that this took."""
+    """A value that was taught, with the walks, or positions of self-play, and the CPU seconds that this took."""
 
     number: int
     walks: int
@@ -65,13 +65,26 @@ class Taught(NamedTuple):
 
 
 class GenerationRow(NamedTuple):
-    """A generation of teaching: how long it took together with all before, and what its value explains."""
+    """A generation of teaching: how long it took together with all before, and what its linear value explains.
+
+    is_network  whether it has taught a network, beside which the linear value stays as it was
+    """
 
     number: Small
     walks: Count
     seconds: Weight
     determination: Share
     foresight: Share
+    is_network: bool
+
+
+class _GenerationCells(NamedTuple):
+    number: Small
+    walks: Count
+    seconds: Weight
+    determination: Share
+    foresight: Share
+    kind: Literal["network", "linear"]
 
 
 class _TaughtCells(NamedTuple):
@@ -94,7 +107,9 @@ _TAUGHT = (
     "network.pupil = taught.pupil AND network.number = taught.number WHERE taught.game = ? AND taught.pupil = ?"
 )
 _GENERATIONS = (
-    "SELECT number, walks, seconds, determination, foresight FROM taught WHERE game = ? AND pupil = ? ORDER BY number"
+    "SELECT number, walks, seconds, determination, foresight, iif(EXISTS (SELECT 1 FROM network WHERE "
+    "game = taught.game AND pupil = taught.pupil AND number = taught.number), 'network', 'linear') FROM taught "
+    "WHERE game = ? AND pupil = ? ORDER BY number"
 )
 
 
@@ -128,7 +143,8 @@ def values_of(
 
 def generations_of(connection: sqlite3.Connection, game: int | None, pupil: str) -> list[GenerationRow]:
     """Return the generations of a pupil that have ended, in their order."""
-    return typed(connection.execute(_GENERATIONS, (game, pupil)), GenerationRow)
+    rows = typed(connection.execute(_GENERATIONS, (game, pupil)), _GenerationCells)
+    return [GenerationRow(*row[:-1], row.kind == "network") for row in rows]
 
 
 def put_values(
@@ -139,17 +155,20 @@ def put_values(
     otherwise: Literal["REPLACE", "IGNORE"] = "REPLACE",
 ) -> None:
     """Write values of a pupil. `otherwise`: what becomes of one whose number is in the store already."""
-    put_rows(connection, "taught", ((game, pupil, *_cells(value)) for value in values), otherwise)
+    if otherwise == "IGNORE":
+        query = "SELECT number FROM taught WHERE game = ? AND pupil = ?"
+        numbers = {number for (number,) in connection.execute(query, (game, pupil))}
+        values = [value for value in values if value.number not in numbers]
+    put_rows(connection, "taught", ((game, pupil, *_cells(value)) for value in values))
     networks = ((taught.number, taught.value.network) for taught in values)
     rows = [(game, pupil, number, to_json(list(own.facts)), own.packed) for number, own in networks if own is not None]
-    put_rows(connection, "network", rows, otherwise)
+    put_rows(connection, "network", rows)
 
 
-def delete_values(connection: sqlite3.Connection, game: int, pupils: Iterable[str]) -> None:
-    """Delete the values of some pupils."""
-    for pupil in pupils:
-        for table in ("taught", "network"):
-            connection.execute(f"DELETE FROM {table} WHERE game = ? AND pupil = ?", (game, pupil))
+def delete_values(connection: sqlite3.Connection, game: int, pupil: str) -> None:
+    """Delete the values of a pupil."""
+    for table in ("taught", "network"):
+        connection.execute(f"DELETE FROM {table} WHERE game = ? AND pupil = ?", (game, pupil))
 
 
 def _value(row: _TaughtCells) -> StoredValue:

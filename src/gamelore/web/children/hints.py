@@ -46,7 +46,7 @@ from ...learning.td.afterstates import own_afterstates
 from ...learning.td.discovery import FIRST_SET, feature_space
 from ...players.player import Turn
 from ...players.position_graph import PositionGraph
-from ...search.solving import Solving, may_be_solved
+from ...search.startclock import Solving, may_be_solved
 from ...solver.statespace import is_native
 
 HintKind: TypeAlias = Literal["exact", "search", "values", "sequences", "lesson"]
@@ -325,7 +325,7 @@ _NO_COUNTER = "This leaves out that the rules end the match after some number of
 
 
 def _may_be_solved(game: Game) -> bool:
-    """Return whether a game has a form that can be solved: that of a small puzzle, or see `search.solving`."""
+    """Return whether a game has a form that can be solved: that of a small puzzle, or see `search.startclock`."""
     is_puzzle = game.num_roles == 1 and game.circuit is not None and game.circuit.num_gates <= MOST_GATES
     return may_be_solved(game) or (is_puzzle and is_native(game))
 

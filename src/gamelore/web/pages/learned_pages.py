@@ -328,18 +328,20 @@ def _draw_generations(generations: Sequence[Row]) -> None:
     heading("Generations")
     if not generations:
         return _draw_nothing("No generation of teaching has ended yet.")
-    points = [[row["number"], round(100 * row["determination"], 1)] for row in generations]
+    points = [[row["number"], round(100 * row["determination"], 1)] for row in generations if not row["is_network"]]
     line = curve_line("what its value explains, in %", points, BLUE) | {"showSymbol": True, "symbolSize": 7}
     options = curve_options([line], "generation", "%")
     chart_of(options, "16rem", "what the lesson explains after each generation; the table below says the same")
     columns = {"number": "generation", "walks": "simulations", "seconds": "seconds", "explains": "explains"}
+    columns |= {"value": "value"}
     rows = [
         {"id": row["number"], "number": row["number"], "walks": f"{row['walks']:,}", "seconds": round(row["seconds"])}
-        | {"explains": f"{row['determination']:.0%}"}
+        | {"explains": "-" if row["is_network"] else f"{row['determination']:.0%}"}
+        | {"value": "network" if row["is_network"] else "linear"}
         for row in generations
     ]
     with ui.expansion("The same as a table").props("dense").classes("w-full"):
-        table_of(columns, rows, numbers=columns)
+        table_of(columns, rows, numbers=[*columns][:-1])
 
 
 def _draw_tests(tests: Sequence[Row]) -> None:

@@ -1,4 +1,4 @@
-"""Solutions of small games in the startclock: slices, games that are given up, and the moves that solutions advise."""
+"""The startclock: what a pupil learns, solutions of small games in slices, and the moves that solutions advise."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
-from gamelore.search import solving as module
+from gamelore.search import startclock as module
 from gamelore.search.champion import Gamelore, _hardest
 from gamelore.search.choice import MoveReport
-from gamelore.search.solving import Solving, advised, may_be_solved
+from gamelore.search.rounds import rehearsed, side_of
+from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.startclock import Pupil, Solving, advised, has_network, may_be_solved
+from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.solver.solution import solve, stored
 
@@ -284,3 +287,115 @@ def test_another_game_ends_the_solution_of_the_last_one() -> None:
     assert solving._thread is not None
     solving._thread.join(60)
     assert solving.is_done
+
+
+# ---- pupils -------------------------------------------------------------------------------------------------------
+
+QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A startclock of a second has a network."""
+    monkeypatch.setattr(module, "LEAST_STARTCLOCK", 0.5)
+
+
+def pupil_of(name: str, startclock: float) -> Pupil:
+    pupil = Pupil(load(name), stream(1), GrowthSettings(), QUICK)
+    pupil.plan(startclock)
+    return pupil
+
+
+def finished(pupil: Pupil) -> Pupil:
+    while not pupil.is_done:
+        pupil.teach(monotonic() + 0.02)
+    return pupil
+
+
+def test_a_short_startclock_teaches_a_linear_value_only() -> None:
+    pupil = pupil_of("breakthrough", 0.2)
+    while pupil.seconds < 0.4:
+        pupil.teach(monotonic() + 0.02)
+    assert pupil._self_play is None
+    assert pupil.linear_seconds == pytest.approx(pupil.seconds, abs=0.05)
+    assert pupil.value is not None
+    assert pupil.value.network is None
+    assert not pupil.is_done
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("has_won", [True, False])
+def test_a_network_is_used_if_it_wins_the_contest(has_won: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module._Contest, "is_won", has_won)
+    pupil = finished(pupil_of("breakthrough", 0.6))
+    assert pupil._self_play is not None
+    assert pupil.seconds >= 0.7 * 0.6, "until the contest"
+    assert pupil.linear_seconds < 0.5 * pupil.seconds
+    value = pupil.value
+    assert value is not None
+    assert (value.network is not None) == has_won
+    assert pupil.simulations > pupil.teacher.simulations
+    if value.network is not None:
+        before = value.network.entries.copy()
+        pupil._self_play.play(monotonic() + 0.3)
+        assert np.array_equal(value.network.entries, before), "the network that has won does not change"
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_contest_is_played_to_its_end_in_the_same_time_for_both() -> None:
+    pupil = pupil_of("breakthrough", 0.6)
+    while pupil._contest is None:
+        pupil.teach(monotonic() + 0.02)
+    rounds = pupil._contest._rounds
+    networks = [len(side.grower.prior.network.offsets) for side in rounds.sides]
+    assert networks[0] > networks[1] == 0
+    assert min(side.walks for side in rounds.sides) >= 64
+    finished(pupil)
+    assert len(rounds.scores) == 4
+    assert (pupil.value is not None and pupil.value.network is not None) == (sum(rounds.scores) > 2)
+
+
+@pytest.mark.usefixtures("soon")
+def test_on_a_busy_machine_the_clock_counts() -> None:
+    """Nothing is left of the startclock for a network, so there is none."""
+    pupil = pupil_of("breakthrough", 1.0)
+    assert pupil.begin(1.0) is pupil
+    pupil._began = monotonic() - 1.0
+    while pupil._contest is None:
+        pupil.teach(monotonic() + 0.02)
+    assert pupil._self_play is not None
+    assert pupil._self_play.matches == 0
+
+
+@pytest.mark.usefixtures("soon")
+def test_the_next_match_goes_on_with_the_network() -> None:
+    pupil = finished(pupil_of("breakthrough", 0.6))
+    self_play = pupil._self_play
+    assert self_play is not None
+    matches = self_play.matches
+    assert not pupil.begin(0.6).is_done
+    finished(pupil)
+    assert pupil._self_play is self_play
+    assert self_play.matches > matches
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_trial_of_playouts_comes_before_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Teacher, "is_in_trial", True)
+    pupil = pupil_of("breakthrough", 0.6)
+    while pupil.seconds < 0.8:
+        pupil.teach(monotonic() + 0.02)
+    assert pupil._self_play is None
+
+
+def test_games_that_have_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = load("breakthrough")
+    assert has_network(game)
+    monkeypatch.setattr(module, "_MOST_NETWORK_GATES", 10)
+    assert not has_network(game)
+
+
+def test_a_rehearsal_measures_how_fast_a_side_is() -> None:
+    game = load("tictactoe")
+    effort = rehearsed(game, side_of(game, None, GrowthSettings()))
+    assert effort.speed == effort.walks / effort.seconds > 1000

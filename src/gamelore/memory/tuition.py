@@ -1,0 +1,212 @@
+"""Tuition: what teaches a lesson, first a linear value by searches, then an n-tuple network by self-play.
+
+A linear value is learned within seconds, and hardly gets better after ten of them. A network needs longer, but goes on
+learning (docs/memory/trials.md): it is what a startclock cannot buy. So the first states of a lesson are those of a
+teacher (search/teaching.py), and the later ones are networks (networks/self_play.py), each taught for half as long
+again as the one before. The linear value stays beside the network: it can be shown on a board, and carried to variants
+of the game.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import cache
+from time import monotonic, process_time
+from typing import TYPE_CHECKING
+
+from ..networks.self_play import SelfPlay
+from ..search.settings import TeachingSettings
+from ..search.startclock import has_network
+from ..search.teaching import Teacher
+from ..search.tree import UNRELATED, first_assumption
+from .lesson import NEXT_STATE, PlayProgress, packed_play, restored, restored_play, stored, stored_network
+from .rivals import DEFAULT_GROWTH, with_decision
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..game.game import Game
+    from ..learning.store.lesson_rows import StoredLesson
+
+LINEAR_SECONDS = 10.0
+"""CPU seconds for which a linear value is taught; longer if its first generation or its trial has not ended by then."""
+_LEAST, _MOST = 10.0, 60.0  # CPU seconds of self-play before the first state of a network: as long as all before it
+_ENDLESS = 1 << 60  # walks
+
+
+class Tuition:
+    """The teaching of a game, which goes on from a lesson.
+
+    Args:
+        game: game with opponents and a circuit
+        key: key of the random numbers
+        lesson: the lesson so far; None to begin with nothing
+    """
+
+    def __init__(self, game: Game, key: np.uint64, lesson: StoredLesson | None) -> None:
+        self._game, self._key = game, key
+        self._before, self._taught = lesson.seconds if lesson else 0.0, 0.0  # CPU seconds
+        progress = restored_play(game, lesson) if lesson else None
+        self._stage: _LinearStage | _NetworkStage
+        if lesson is not None and progress is not None:
+            self._stage = _NetworkStage(game, key, lesson, progress)
+        else:
+            self._stage = _LinearStage(game, key, lesson)
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds of teaching so far, those before the lesson was stored included."""
+        return self._before + self._taught
+
+    @property
+    def teacher(self) -> Teacher | None:
+        """The teacher of the linear value; None after its end."""
+        return self._stage.teacher if isinstance(self._stage, _LinearStage) else None
+
+    @property
+    def generation(self) -> int:
+        """Number of the present generation, from 0 on; each state of the network ends a generation, too."""
+        return self._stage.generation
+
+    @property
+    def walks(self) -> int:
+        """Number of walks of searches, and of positions of self-play, so far."""
+        return self._stage.walks
+
+    @property
+    def assumption(self) -> int:
+        """What is known of the goals of all roles together, see `search.tree.Tree`."""
+        return self._stage.assumption
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to learn."""
+        return self._stage.is_done
+
+    def teach(self, deadline: float) -> None:
+        """Teach until the deadline, in seconds of `time.monotonic`."""
+        begin = process_time()
+        following = self._stage.followed_by(self.seconds) if isinstance(self._stage, _LinearStage) else None
+        if following is not None:
+            self._stage = following
+        self._stage.teach(deadline)
+        self._taught += process_time() - begin
+        if isinstance(self._stage, _NetworkStage):
+            self._stage.end_generation(self.seconds)
+
+    def lesson(self) -> StoredLesson:
+        """Return what was taught so far, for the store; without an id, and without the variant that it began with."""
+        return self._stage.lesson(self.seconds)
+
+
+class _LinearStage:
+    """The teaching of a linear value."""
+
+    def __init__(self, game: Game, key: np.uint64, lesson: StoredLesson | None) -> None:
+        self._game, self._key = game, key
+        self._carried_decision = lesson.value.informed if lesson is not None else None  # of a variant
+        growth = with_decision(lesson.decision) if lesson is not None else DEFAULT_GROWTH
+        begin = restored(game, lesson) if lesson is not None else None
+        self.teacher = Teacher(game, key, growth, TeachingSettings(simulations=_ENDLESS), begin)
+        self._begun: Future[SelfPlay] | None = None  # the self-play that follows
+
+    @property
+    def generation(self) -> int:
+        return self.teacher.generation
+
+    @property
+    def walks(self) -> int:
+        return self.teacher.simulations
+
+    @property
+    def assumption(self) -> int:
+        return self.teacher.assumption
+
+    @property
+    def is_done(self) -> bool:
+        return self.teacher.is_done and not has_network(self._game)
+
+    def teach(self, deadline: float) -> None:
+        if not self.teacher.is_done:
+            self.teacher.teach(deadline)
+        elif self._begun is not None:
+            wait([self._begun], max(0.0, deadline - monotonic()))
+
+    def lesson(self, seconds: float) -> StoredLesson:
+        """Return the lesson after so many CPU seconds."""
+        state = self.teacher.pause()
+        informed = self.teacher.informed if state.generation else self._carried_decision
+        return stored(self._game, state, seconds, informed)
+
+    def followed_by(self, seconds: float) -> _NetworkStage | None:
+        """Return the teaching of a network if it begins after so many CPU seconds; None if it does not.
+
+        To choose its tuples takes some tenths of a second. So a thread does it, and nothing is late.
+        """
+        if self._begun is None and self._is_enough(seconds):
+            self._begun = _threads().submit(SelfPlay, self._game, self._key)
+        if self._begun is None or not self._begun.done():
+            return None
+        as_assumed = self.assumption == first_assumption(self._game, DEFAULT_GROWTH.max_plies)
+        due = seconds + min(max(_LEAST, seconds), _MOST)
+        progress = PlayProgress(self._begun.result().state, due, as_assumed)
+        return _NetworkStage(self._game, self._key, self.lesson(seconds), progress)
+
+    def _is_enough(self, seconds: float) -> bool:
+        """Return whether the linear value was taught for long enough."""
+        is_taught = seconds >= LINEAR_SECONDS and self.teacher.generation > 0 and not self.teacher.is_in_trial
+        return has_network(self._game) and (self.teacher.is_done or is_taught)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "tuition")
+
+
+class _NetworkStage:
+    """The teaching of a network. Self-play begins with the first piece of work, because not all lessons go on."""
+
+    def __init__(self, game: Game, key: np.uint64, lesson: StoredLesson, progress: PlayProgress) -> None:
+        self._game, self._key, self._lesson, self._progress = game, key, lesson, progress
+        self._self_play: SelfPlay | None = None
+        self._walks_of_state = lesson.walks  # of the last state; without more, the next one would be the same
+        known = first_assumption(game, DEFAULT_GROWTH.max_plies)
+        self.assumption = known if progress.as_assumed else UNRELATED
+
+    @property
+    def generation(self) -> int:
+        return self._lesson.generation
+
+    @property
+    def walks(self) -> int:
+        new = self._self_play.positions - self._progress.state.positions if self._self_play is not None else 0
+        return self._lesson.walks + new
+
+    @property
+    def is_done(self) -> bool:
+        return (self._progress.state if self._self_play is None else self._self_play).is_barren
+
+    def teach(self, deadline: float) -> None:
+        if self._self_play is None:
+            self._self_play = SelfPlay(self._game, self._key, begin=self._progress.state)
+        self._self_play.play(deadline)
+
+    def end_generation(self, seconds: float) -> None:
+        """Make the present network a state of the lesson if it is due after so many CPU seconds."""
+        if seconds < self._progress.due or self._self_play is None or self.walks == self._walks_of_state:
+            return
+        before = self._lesson.value
+        value = before._replace(
+            constants=before.constants or (0.0,) * self._game.num_roles,
+            network=stored_network(self._game, self._self_play.network),
+        )
+        self._lesson = replace(self._lesson, generation=self.generation + 1, value=value)
+        self._progress = self._progress._replace(due=NEXT_STATE * seconds)
+        self._walks_of_state = self.walks
+
+    def lesson(self, seconds: float) -> StoredLesson:
+        """Return the lesson after so many CPU seconds."""
+        state = self._self_play.state if self._self_play is not None else self._progress.state
+        packed = packed_play(self._game, self._progress._replace(state=state))
+        return replace(self._lesson, walks=self.walks, seconds=seconds, progress=packed)
