@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import cache
 from time import monotonic, process_time
 from typing import TYPE_CHECKING
 
@@ -145,7 +144,9 @@ class _LinearStage:
         To choose its tuples takes some tenths of a second. So a thread does it, and nothing is late.
         """
         if self._begun is None and self._is_enough(seconds):
-            self._begun = _threads().submit(SelfPlay, self._game, self._key)
+            threads = ThreadPoolExecutor(1, "tuition")
+            self._begun = threads.submit(SelfPlay, self._game, self._key)
+            threads.shutdown(wait=False)
         if self._begun is None or not self._begun.done():
             return None
         as_assumed = self.assumption == first_assumption(self._game, DEFAULT_GROWTH.max_plies)
@@ -157,11 +158,6 @@ class _LinearStage:
         """Return whether the linear value was taught for long enough."""
         is_taught = seconds >= LINEAR_SECONDS and self.teacher.generation > 0 and not self.teacher.is_in_trial
         return has_network(self._game) and (self.teacher.is_done or is_taught)
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, "tuition")
 
 
 class _NetworkStage:
