@@ -65,10 +65,10 @@ NUM_TESTS = len(STARTCLOCKS) + 3
 
 
 def test_the_levels_of_the_states_add_up() -> None:
-    """States 3, 5 and 8 were tried, so they share 1/2 + 1/6 + 1/12 = 3/4 of the level for each test of a state."""
-    rows = [row(1, number=number) for number in (3, 5, 8)]
+    """Four states share four fifths of the level for each test of a state, the others the last one."""
+    rows = [row(1, number=number) for number in (3, 5, 8, 9, 11, 12, 20)]
     levels = [level_of(rows, trial) for trial in rows]
-    assert [NUM_TESTS * level / LEVEL for level in levels] == pytest.approx([1 / 2, 1 / 6, 1 / 12])
+    assert [5 * NUM_TESTS * level / LEVEL for level in levels] == pytest.approx([1, 1, 1, 1, 1 / 2, 1 / 6, 1 / 12])
 
 
 def test_states_are_tried_in_their_order() -> None:
@@ -88,7 +88,7 @@ def test_the_levels_of_all_tests_add_up() -> None:
     rows += [TrialRow(OPENINGS, number, WITHOUT) for number in range(60)]
     by_kind = {advice: [own for own in rows if own.advice == advice] for advice in (LESSON, OPENINGS)}
     first = {advice: [level_of(own, trial) for trial in own if trial.number == 0] for advice, own in by_kind.items()}
-    total = 2 * sum(map(sum, first.values()))  # the first state has half of what all states have
+    total = 5 * sum(map(sum, first.values()))  # the first state has a fifth of what all states have
     total += sum(level_of(rows, TrialRow(knob, 0, WITHOUT)) for knob in knobs)
     assert 0.9 * LEVEL < total <= LEVEL
 
@@ -98,7 +98,9 @@ def test_other_startclocks_have_shares_of_their_own() -> None:
     shares = [level_of(rows, trial) / level_of(rows, rows[0]) for trial in rows]
     assert shares == pytest.approx([1, 1 / 24, 1 / 20, 1 / 20, 1])
     assert level_of(rows, TrialRow(OPENINGS, 0, WITHOUT)) == level_of(rows, rows[0])
-    assert level_of(rows, TrialRow("exploration=1", 0, WITHOUT)) == 2 * level_of(rows, rows[0]) / MOST_KNOBS
+    assert level_of(rows, TrialRow("exploration=1", 0, WITHOUT)) == pytest.approx(
+        5 * level_of(rows, rows[0]) / MOST_KNOBS
+    )
 
 
 def test_the_newest_state_that_passed() -> None:
@@ -109,14 +111,14 @@ def test_the_newest_state_that_passed() -> None:
 
 
 def test_the_level_is_that_of_the_state() -> None:
-    """State 2 is the first one that is tried, or the second one."""
-    capital = -log(LEVEL / 6 / 2) + 1e-9
-    rows = [row(1, better=capital, number=2)]
-    assert is_decided(rows, rows[0])
-    assert verdict(rows, LESSON, 2, 1) == "taken"
+    """State 9 is the fourth one that is tried, or the fifth one."""
+    capital = -log(LEVEL / 6 / 5) + 1e-9
+    rows = [*(row(1, number=number) for number in (2, 3, 4)), row(1, better=capital, number=9)]
+    assert is_decided(rows, rows[-1])
+    assert verdict(rows, LESSON, 9, 1) == "taken"
     rows = [row(1, number=0), *rows]
-    assert not is_decided(rows, rows[1])
-    assert verdict(rows, LESSON, 2, 1) == "open"
+    assert not is_decided(rows, rows[-1])
+    assert verdict(rows, LESSON, 9, 1) == "open"
 
 
 def test_scores_become_evidence() -> None:

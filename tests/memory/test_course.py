@@ -261,18 +261,31 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
     course, _ = studied(game, lessons, until=lambda told: num() > 1)
     newest = course.snapshot
     assert newest is not None
-    first, second, third, fourth, fifth = (
+    first, second, third, fourth, fifth, sixth = (
         newest._replace(number=number, seconds=seconds)
-        for number, seconds in ((90, 0.1), (91, 5.9), (92, 6.0), (93, 11.9), (94, 12.0))
+        for number, seconds in ((90, 0.1), (91, 5.9), (92, 6.0), (93, 11.9), (94, 12.0), (95, 24.0))
     )
     for name, value in (("_LONGER", 0.0), ("_SHARE_OF_TEACHING", inf)):  # however fast the machine is
         monkeypatch.setattr(course_module, name, value)
-    promising = [TrialRow(LESSON, 92, rival_name(1), 12, 9.0, 1.0, 1.5, 0.0)]
-    course._candidate = None
-    for snapshot, expected in ((first, first), (second, first), (third, third), (fourth, third), (fifth, fifth)):
+    promising = TrialRow(LESSON, 92, rival_name(1), 12, 9.0, 1.0, 1.5, 0.0)
+    halfway, passed = promising._replace(better=2.5), promising._replace(better=20.0)
+    course._candidate, course.startclocks = None, [1, 10]
+    for snapshot, rows, expected in (
+        (first, [], first),
+        (second, [], first),
+        (third, [], third),
+        (fourth, [promising], third),
+        (fifth, [halfway], third),
+        (fifth, [halfway._replace(against=rival_name(10)), passed], third),
+        (sixth, [halfway], sixth),
+    ):
         course.snapshot = snapshot
-        course._choose_candidate(promising if snapshot.number > 92 else [])
-        assert course._candidate is expected, "later states are better, whatever the scores of this one promise"
+        course._choose_candidate(rows)
+        assert course._candidate is expected
+    for row in (promising, passed):
+        course._candidate, course.snapshot = third, fifth
+        course._choose_candidate([row])
+        assert course._candidate is fifth, "later states are better"
     before = lessons.taught(game.rules_hash, LESSON)[-2].number  # numbers may be left out
     again = Course(game, lessons)
     again.startclocks = [1]

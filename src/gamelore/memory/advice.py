@@ -35,6 +35,7 @@ STARTCLOCKS = (1, 10, 60)
 
 MOST_KNOBS = 8
 """Number of knobs that share the level of one test; at least as many as there will ever be."""
+_NUM_EQUAL = 4  # states that share the level alike: the later ones are better, but need time for their trials, too
 _NUM_TESTS = len(STARTCLOCKS) + 3  # for each state: those of a lesson, other startclocks, openings, knobs
 _COMMON = (5, 15, 20, 30, 45, 90, 120, 180, 300, 600)  # other startclocks that share half of the level of one test
 
@@ -45,16 +46,23 @@ def level_of(rows: Iterable[TrialRow], trial: TrialRow) -> float:
     """Return the level of a test of some advice, where `rows` is all evidence for the game.
 
     Each of these gets the same part of LEVEL: a lesson against each of STARTCLOCKS, a lesson against all other
-    startclocks, openings, and all knobs. A part is divided over the states of the advice: the n-th state that is tried
-    against a rival, from 0 on, gets the share 1 / ((n + 1) (n + 2)), which adds up to 1. Knobs have one state.
+    startclocks, openings, and all knobs. A part is divided over the states of the advice, by the order in which they
+    are tried against a rival: the first four get a fifth each, and the n-th one after these, from 0 on, gets
+    1 / ((n + 1) (n + 2)) of the last fifth. The shares add up to 1. Knobs have one state.
     """
     if trial.advice not in (LESSON, OPENINGS):
         return LEVEL / _NUM_TESTS / MOST_KNOBS
     kind = trial.advice, trial.against
     earlier = {row.number for row in rows if (row.advice, row.against) == kind and row.number < trial.number}
-    level = LEVEL / _NUM_TESTS / ((len(earlier) + 1) * (len(earlier) + 2))
+    level = LEVEL / _NUM_TESTS * _share_of_state(len(earlier))
     startclock = startclock_of(trial.against)
     return level if startclock is None or startclock in STARTCLOCKS else level * _share_of(startclock)
+
+
+def _share_of_state(number: int) -> float:
+    """Return the share of a state in the level of a test, where so many were tried before it."""
+    later = max(0, number - _NUM_EQUAL)
+    return 1.0 / (_NUM_EQUAL + 1) / (1.0 if number < _NUM_EQUAL else (later + 1) * (later + 2))
 
 
 def _share_of(startclock: int) -> float:

@@ -53,6 +53,7 @@ _LONGER = 2  # a state is tried against rivals with a startclock if its teaching
 _ENOUGH_ROUNDS = 400  # of a trial
 _OUTDATED, _YOUNG = 2, 3.0  # a state of the lesson is tried until another one was taught for so many times as long
 _PROMISING = 1.0  # logarithm of the capital of a gambler, above which a state is worth more time
+_HALFWAY, _PATIENCE = 2.5, 4  # with so much in an open trial, a state is not outdated before
 _AGAIN = 4  # a state is tried where another one has passed if its teaching took so many times as long
 _SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
 _OPENINGS_FROM = 6.0  # seconds of teaching before openings are searched, with its value, unless it ends before
@@ -399,7 +400,9 @@ class Course:
         if candidate is None:
             numbers = [row.number for row in rows if row.advice == LESSON and row.number < newest.number]
             candidate = (self._stored_snapshot(max(numbers)) if numbers else None) or newest
-        is_outdated = newest.seconds >= _OUTDATED * max(candidate.seconds, _YOUNG)
+        is_halfway = any(row.better >= _HALFWAY for row in self._due_trials(rows, candidate))
+        factor = _PATIENCE if is_halfway else _OUTDATED
+        is_outdated = newest.seconds >= factor * max(candidate.seconds, _YOUNG)
         if is_outdated or not any(self._due_trials(rows, candidate)):
             candidate = newest
         if candidate is not self._candidate:
