@@ -551,7 +551,7 @@ def test_only_a_few_contests_are_under_way(game: Game, lessons: Lessons) -> None
     for number in range(100, 110):
         plan = SearchPlan(None, GrowthSettings())
         course._advance(TrialRow(OPENINGS, number, WITHOUT), course._rivals.contest(plan, plan, [2]), 0.0)
-        assert len(course._contests) <= len(course_module._TURNS)
+        assert len(course._contests) <= 4
 
 
 def test_two_courses_play_other_matches(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -747,13 +747,13 @@ def test_lessons_openings_and_knobs_take_turns(game: Game, lessons: Lessons, pro
     assert course.snapshot is not None
     course.snapshot = course.snapshot._replace(seconds=1000.0)
     advice = []
-    for _ in range(8):
+    for _ in range(10):
         trial = course._chosen_trial(lessons.trials(game.rules_hash))
         assert trial is not None
         advice.append("knob" if trial.advice in KNOBS else trial.advice)
         course._turn += 1
-    expected = [LESSON, OPENINGS, LESSON, "knob"] if len(course.book) else [LESSON, LESSON, "knob"]
-    assert advice == (expected * 3)[:8]
+    between = [OPENINGS] if len(course.book) else []
+    assert advice == ([LESSON, LESSON, *between, LESSON, LESSON, "knob"] * 2)[:10]
 
 
 # opponents

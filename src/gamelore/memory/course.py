@@ -62,7 +62,8 @@ _OPENING_SECONDS, _OPENING_MIB = 1.0, 128  # of the search of a position for the
 _RANDOM_PLIES = {OPENINGS: [0, 2]}  # at the beginning of trial matches
 _OTHER_PLIES = [2]  # at the beginning of matches about other advice
 _KNOB = "knob"
-_TURNS = (LESSON, OPENINGS, LESSON, _KNOB)  # of kinds of advice in trials
+_TURNS = (LESSON, LESSON, OPENINGS, LESSON, LESSON, _KNOB)  # of kinds of advice in trials; lessons are worth most
+_MOST_CONTESTS = 4  # under way, each with a tree
 _REREAD = 1.0  # seconds after which evidence is read again
 
 Told: TypeAlias = StoredLesson | TrialRow | int
@@ -554,7 +555,7 @@ class Course:
             self._store()  # the value of the variant, so that its tests have a lesson they belong to
             if self.snapshot is None or self.snapshot.number != key.number:
                 return None  # another process has a lesson already
-        if key not in self._contests and len(self._contests) == len(_TURNS):
+        if key not in self._contests and len(self._contests) == _MOST_CONTESTS:
             del self._contests[next(iter(self._contests))]  # perhaps one that will not go on, and each has a tree
         self._contests[key] = rounds
         while not rounds.scores and monotonic() < deadline:
