@@ -70,7 +70,7 @@ def test_a_network_follows_the_linear_value(game: Game) -> None:
 
 def test_a_network_becomes_a_state_when_it_is_due(game: Game) -> None:
     own = taught(game)
-    before, due = own.lesson(), own._stage._progress.due
+    before, due = own.lesson(), own._stage.progress.due
     assert due >= 0.2, "the network is taught for as long as the linear value"
     while own.generation == before.generation:
         own.teach(monotonic() + 0.02)
@@ -150,7 +150,7 @@ def test_progress_comes_back_to_the_bit(game: Game) -> None:
 @pytest.mark.parametrize("as_assumed", [True, False])
 def test_what_is_known_of_goals_is_kept(game: Game, as_assumed: bool) -> None:
     own = taught(game)
-    progress = own._stage._progress._replace(as_assumed=as_assumed)
+    progress = own._stage.progress._replace(as_assumed=as_assumed)
     again = tuition_of(game, replace(own.lesson(), progress=packed_play(game, progress)))
     assert (again.assumption == UNRELATED) == (not as_assumed)
 
@@ -167,7 +167,7 @@ def test_what_is_known_of_goals_is_kept(game: Game, as_assumed: bool) -> None:
     ],
 )
 def test_progress_that_does_not_fit_is_not_used(game: Game, change: dict[str, np.ndarray]) -> None:
-    packed = packed_play(game, taught(game)._stage._progress)
+    packed = packed_play(game, taught(game)._stage.progress)
     whole = {"changed": np.array([7]), "learned": np.ones((3, 1), np.float32)}
     assert lesson_module._unpacked_play(game, with_arrays(packed, whole)) is not None
     assert lesson_module._unpacked_play(game, with_arrays(packed, whole | change)) is None
@@ -184,7 +184,7 @@ def with_arrays(packed: bytes, change: dict[str, np.ndarray]) -> bytes:
 
 def test_progress_asks_for_no_more_room_than_its_tuples_need(game: Game) -> None:
     """A file could name any room, and a player would run out of memory."""
-    packed = packed_play(game, taught(game)._stage._progress)
+    packed = packed_play(game, taught(game)._stage.progress)
     with np.load(io.BytesIO(packed)) as arrays:
         shape = arrays["shape"]
     for number, value in ((0, 1 << 40), (1, 1 << 40), (2, 1), (3, shape[3] + 1), (3, 1 << 50)):

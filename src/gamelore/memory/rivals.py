@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..players.random_streams import extend
-from ..search.rounds import Openings, Rounds, Side, SideEffort, rehearsed, side_of
+from ..search.rounds import Openings, Rounds, Side, SideEffort, in_equal_time, rehearsed, side_of
 from ..search.settings import ChampionSettings, GrowthSettings, TeachingSettings
 from ..search.startclock import Pupil
 from ..search.teaching import Teacher
@@ -26,7 +26,6 @@ DEFAULT_GROWTH = ChampionSettings().growth
 """The parameters of all searches here: what is tested holds for these only."""
 TRIAL_SECONDS = 0.003
 """Time for each move of a trial match, at most."""
-_LEAST_WALKS = 64  # for a move; where a side has fewer, both get more time
 _NUM_RIVALS = {1: 4, 10: 2, 60: 1}  # for each startclock, because a single one may have learned well or badly by luck
 _BETWEEN_RIVALS = 2  # another one learns whenever rounds have taken so many times its startclock
 
@@ -67,9 +66,7 @@ class Rivals:
         """Return matches between two sides that have the same time for a move."""
         sides = [side_of(self._game, *plan) for plan in (own, other)]
         speeds = [self._speed(side) for side in sides]
-        seconds = max(self.seconds, _LEAST_WALKS / min(speeds))
-        first, second = (side._replace(walks=round(seconds * own)) for side, own in zip(sides, speeds, strict=True))
-        return Rounds(self._game, self.new_key(), (first, second), random_plies)
+        return Rounds(self._game, self.new_key(), in_equal_time(sides, speeds, self.seconds), random_plies)
 
     def note(self, rounds: Rounds) -> None:
         """Count the walks of a contest, and the time that they took: the next one has the same time more exactly."""

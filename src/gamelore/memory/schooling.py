@@ -162,7 +162,7 @@ class MatchMemory:
             if self._fresh is None:
                 if self._learns:
                     self._memory.course.go_on(deadline, self._hear)
-            elif self._has_candidate and (self._is_whole or self._fresh.is_done):
+            elif self._has_candidate and self._is_whole:
                 self._try_against(self._fresh, deadline)
             else:
                 self._fresh.teach(deadline)
@@ -185,8 +185,12 @@ class MatchMemory:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether so much was learned as in a startclock that has a core for itself, where the solver takes a part."""
-        return self._seconds + self.solved >= _WHOLE * self.startclock
+        """Whether so much was learned as in a startclock that has a core for itself, or all that there is to learn.
+
+        The solver takes a part of the startclock.
+        """
+        is_done = self._fresh is not None and self._fresh.is_done
+        return is_done or self._seconds + self.solved >= _WHOLE * self.startclock
 
     def _try_against(self, fresh: Pupil, deadline: float) -> None:
         """Try the lesson against what was learned in this startclock; use it if it is better."""
@@ -210,8 +214,9 @@ class MatchMemory:
             elif learns and self._fresh is not None and self._fresh.simulations:
                 if self._is_first:
                     self._store_first(self._fresh)
-                is_whole = self._is_whole or self._fresh.is_done
-                if 0 < self.startclock <= _LONGEST and is_whole and not self._was_tried:  # a pause may renew the value
+                if (
+                    0 < self.startclock <= _LONGEST and self._is_whole and not self._was_tried
+                ):  # a pause may renew the value
                     self._memory.course.store_rival(self._fresh, self.startclock, self._seconds)
         except KnowledgeError as error:
             self._stop_storing(error)

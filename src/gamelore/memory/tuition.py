@@ -149,10 +149,9 @@ class _LinearStage:
             threads.shutdown(wait=False)
         if self._begun is None or not self._begun.done():
             return None
-        as_assumed = self.assumption == first_assumption(self._game, DEFAULT_GROWTH.max_plies)
-        due = seconds + min(max(_LEAST, seconds), _MOST)
-        progress = PlayProgress(self._begun.result().state, due, as_assumed)
-        return _NetworkStage(self._game, self._key, self.lesson(seconds), progress)
+        self_play, due = self._begun.result(), seconds + min(max(_LEAST, seconds), _MOST)
+        progress = PlayProgress(self_play.state, due, self.teacher.pause().as_assumed)
+        return _NetworkStage(self._game, self._key, self.lesson(seconds), progress, self_play)
 
     def _is_enough(self, seconds: float) -> bool:
         """Return whether the linear value was taught for long enough."""
@@ -161,11 +160,31 @@ class _LinearStage:
 
 
 class _NetworkStage:
-    """The teaching of a network. Self-play begins with the first piece of work, because not all lessons go on."""
+    """The teaching of a network. Self-play begins with the first piece of work, because not all lessons go on.
 
-    def __init__(self, game: Game, key: np.uint64, lesson: StoredLesson, progress: PlayProgress) -> None:
-        self._game, self._key, self._lesson, self._progress = game, key, lesson, progress
-        self._self_play: SelfPlay | None = None
+    Args:
+        game: game
+        key: key of the random numbers
+        lesson: the lesson so far
+        progress: the self-play so far
+        self_play: the same, if it has begun
+
+    Attributes:
+        progress: the self-play so far
+        assumption: see `Tuition.assumption`
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        key: np.uint64,
+        lesson: StoredLesson,
+        progress: PlayProgress,
+        self_play: SelfPlay | None = None,
+    ) -> None:
+        self._game, self._key, self._lesson, self.progress = game, key, lesson, progress
+        self._self_play = self_play
+        self._before = progress.state.positions  # that the walks of the lesson contain
         self._walks_of_state = lesson.walks  # of the last state; without more, the next one would be the same
         known = first_assumption(game, DEFAULT_GROWTH.max_plies)
         self.assumption = known if progress.as_assumed else UNRELATED
@@ -176,33 +195,32 @@ class _NetworkStage:
 
     @property
     def walks(self) -> int:
-        new = self._self_play.positions - self._progress.state.positions if self._self_play is not None else 0
-        return self._lesson.walks + new
+        return self._lesson.walks + self.progress.state.positions - self._before
 
     @property
     def is_done(self) -> bool:
-        return (self._progress.state if self._self_play is None else self._self_play).is_barren
+        return self.progress.state.is_barren
 
     def teach(self, deadline: float) -> None:
         if self._self_play is None:
-            self._self_play = SelfPlay(self._game, self._key, begin=self._progress.state)
+            self._self_play = SelfPlay(self._game, self._key, begin=self.progress.state)
         self._self_play.play(deadline)
+        self.progress = self.progress._replace(state=self._self_play.state)
 
     def end_generation(self, seconds: float) -> None:
         """Make the present network a state of the lesson if it is due after so many CPU seconds."""
-        if seconds < self._progress.due or self._self_play is None or self.walks == self._walks_of_state:
+        if seconds < self.progress.due or self.walks == self._walks_of_state:
             return
         before = self._lesson.value
         value = before._replace(
             constants=before.constants or (0.0,) * self._game.num_roles,
-            network=stored_network(self._game, self._self_play.network),
+            network=stored_network(self._game, self.progress.state.network),
         )
         self._lesson = replace(self._lesson, generation=self.generation + 1, value=value)
-        self._progress = self._progress._replace(due=NEXT_STATE * seconds)
+        self.progress = self.progress._replace(due=NEXT_STATE * seconds)
         self._walks_of_state = self.walks
 
     def lesson(self, seconds: float) -> StoredLesson:
         """Return the lesson after so many CPU seconds."""
-        state = self._self_play.state if self._self_play is not None else self._progress.state
-        packed = packed_play(self._game, self._progress._replace(state=state))
+        packed = packed_play(self._game, self.progress)
         return replace(self._lesson, walks=self.walks, seconds=seconds, progress=packed)

@@ -169,13 +169,13 @@ class SelfPlay:
 
     @property
     def state(self) -> SelfPlayState:
-        """A copy of what was learned so far."""
-        return SelfPlayState(self.network, self._sums, self._changes, self.matches, self.positions).copy()
+        """What was learned so far; its arrays change with further matches."""
+        return SelfPlayState(self.network, self._sums, self._changes, self.matches, self.positions)
 
     @property
     def is_barren(self) -> bool:
         """See `SelfPlayState.is_barren`."""
-        return not self.positions and self.matches >= _MOST_BARREN
+        return self.state.is_barren
 
     def play(self, deadline: float, matches: int = 1 << 60) -> None:
         """Play until the deadline, in seconds of `time.monotonic`, or until so many matches have been played in all."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 SIDE_BY_SIDE = 8  # matches
+_LEAST_WALKS = 64  # for a move; where a side has fewer, both get more time
 _MEMORY_MIB = 32
 _REHEARSAL, _MANY = 0.02, 1 << 40  # seconds of a rehearsal; walks
 
@@ -89,6 +90,19 @@ def rehearsed(game: Game, side: Side) -> SideEffort:
         if not grown.walks:
             break
     return effort
+
+
+def in_equal_time(sides: Sequence[Side], speeds: Sequence[float], seconds: float) -> tuple[Side, Side]:
+    """Return two sides with as many walks for a move as they make in the same time: so long, or longer for 64 walks.
+
+    Args:
+        sides: both sides
+        speeds: walks per CPU second of each
+        seconds: time for a move
+    """
+    each = max(seconds, _LEAST_WALKS / min(speeds))
+    own, other = (side._replace(walks=round(each * speed)) for side, speed in zip(sides, speeds, strict=True))
+    return own, other
 
 
 class Rounds:

@@ -31,7 +31,7 @@ from ..networks.self_play import SelfPlay
 from ..players.random_streams import extend
 from ..solver.solution import Solution, solve, stored
 from ..solver.statespace import is_native
-from .rounds import SIDE_BY_SIDE, Openings, Rounds, rehearsed, side_of
+from .rounds import SIDE_BY_SIDE, Openings, Rounds, in_equal_time, rehearsed, side_of
 from .settings import GrowthSettings, TeachingSettings
 from .teaching import Teacher
 from .value import LinearValue
@@ -44,9 +44,8 @@ LEAST_STARTCLOCK = 30.0
 _LINEAR, _LEARNED, _CONTEST = 0.2, 0.7, 0.1  # shares of such a startclock: its first part, until the contest, for this
 _MOST_NETWORK_GATES = 200_000  # self-play in larger games is too slow to learn anything
 _SELF_PLAY, _OF_CONTEST = 3, 4  # extend the key; see teaching.py for the first ones
-_LEAST_WALKS = 64  # for a move of the contest
 _PIECE = 0.05  # seconds of learning until the next look at the clock
-_RANDOM_PLIES = 2  # at the beginning of its matches
+_RANDOM_PLIES = 2  # at the beginning of the matches of the contest
 NUM_ROLES = 2
 _MOST_GATES = 10_000
 _CHANCE = "random"  # a role that draws its moves in GDL-II; best play does not value them
@@ -108,9 +107,7 @@ class Pupil:
     def value(self) -> LinearValue | None:
         """The value to play with."""
         linear = self.teacher.value
-        return (
-            linear if self._network is None else replace(linear or LinearValue.zero(self.game), network=self._network)
-        )
+        return linear if self._network is None else _with_network(self.game, linear, self._network)
 
     @property
     def growth(self) -> GrowthSettings:
@@ -178,6 +175,11 @@ class Pupil:
         self.linear_seconds += process_time() - begin
 
 
+def _with_network(game: Game, linear: LinearValue | None, network: Network) -> LinearValue:
+    """Return a value with a network in the place of a linear value, which stays beside it."""
+    return replace(linear or LinearValue.zero(game), network=network)
+
+
 class _Contest:
     """A round or more of matches between the search with the network of a pupil and the one with its linear value.
 
@@ -191,13 +193,12 @@ class _Contest:
     def __init__(self, pupil: Pupil, self_play: SelfPlay, seconds: float) -> None:
         game, growth, linear = pupil.game, replace(pupil.growth, caution=0.0), pupil.teacher.value
         self.network = replace(self_play.network, entries=self_play.network.entries.copy())
-        values = replace(linear or LinearValue.zero(game), network=self.network), linear
+        values = _with_network(game, linear, self.network), linear
         sides = [side_of(game, value, growth) for value in values]
         speeds = [rehearsed(game, side).speed for side in sides]
         plies = self_play.positions / max(self_play.matches, 1)
-        each = max(seconds / (SIDE_BY_SIDE * max(plies, 1.0)), _LEAST_WALKS / min(speeds))
-        own, other = (side._replace(walks=round(each * speed)) for side, speed in zip(sides, speeds, strict=True))
-        self._rounds = Rounds(game, np.uint64(extend(pupil._key, _OF_CONTEST)), (own, other), [_RANDOM_PLIES])
+        both = in_equal_time(sides, speeds, seconds / (SIDE_BY_SIDE * max(plies, 1.0)))
+        self._rounds = Rounds(game, np.uint64(extend(pupil._key, _OF_CONTEST)), both, [_RANDOM_PLIES])
 
     def advance(self) -> None:
         """Grow the trees by a batch, or make moves."""

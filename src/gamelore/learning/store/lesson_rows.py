@@ -99,6 +99,11 @@ Stored: TypeAlias = Literal["stored", "same", "behind"]
 """What became of a lesson: "same" if the store has it already, "behind" if the store has one that was taught longer."""
 
 
+def _state_number(generation: int, decision: float | None) -> int:
+    """Return the number of the value of a lesson in this generation, see `StoredLesson.snapshot`."""
+    return generation + (decision is not None)
+
+
 @dataclass(frozen=True)
 class StoredLesson:
     """A lesson as the store has it.
@@ -134,7 +139,7 @@ class StoredLesson:
         It is 0 for that of a variant, and else the number of generations that have ended, plus 1 after a decision about
         playouts.
         """
-        return self.generation + (self.decision is not None) if self.value.constants else -1
+        return _state_number(self.generation, self.decision) if self.value.constants else -1
 
     @property
     def decision(self) -> float | None:
@@ -319,7 +324,7 @@ class Lessons:
             if row is None:
                 return None
             (cells,) = typed([row], _LessonCells)
-            number = cells.generation + (cells.generation > 0 and decided(cells.informed) is not None)
+            number = _state_number(cells.generation, decided(cells.informed) if cells.generation else None)
             # another process that was ahead for a time may have stored newer states
             values = values_of(connection, game, LESSON, number) or values_of(connection, game, LESSON, "newest")
             value = values[0].value if values else NOTHING
