@@ -214,9 +214,8 @@ class MatchMemory:
             elif learns and self._fresh is not None and self._fresh.simulations:
                 if self._is_first:
                     self._store_first(self._fresh)
-                if (
-                    0 < self.startclock <= _LONGEST and self._is_whole and not self._was_tried
-                ):  # a pause may renew the value
+                # after the lesson, because a pause may renew the value
+                if 0 < self.startclock <= _LONGEST and self._is_whole and not self._was_tried:
                     self._memory.course.store_rival(self._fresh, self.startclock, self._seconds)
         except KnowledgeError as error:
             self._stop_storing(error)
