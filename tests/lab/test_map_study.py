@@ -148,8 +148,8 @@ def test_a_value_that_has_no_effect_plays_no_matches(folder: Path, change: dict[
 
 
 def test_verdicts_are_those_of_the_players_test(tmp_path: Path) -> None:
-    """At the level of 1/120, the first bet is nothing, and some perfect rounds are enough."""
-    assert pytest.approx(0.1 / 6 / 2) == TAKEN_AT
+    """At the level of 1/300, the first bet is nothing, and some perfect rounds are enough."""
+    assert pytest.approx(0.1 / 6 / 5) == TAKEN_AT
     scores = {0: [1.0] * 16, 1: [0.0] * 16, 2: [1.0, 0.0] * 8, 3: []}
     with ResultStore(tmp_path / "results.db") as store:
         own = setting(tmp_path, runs=4)
