@@ -321,7 +321,7 @@ def test_memory(tmp_path: Path) -> None:
 def memory_result(scores: list[list[float]], *, variant: str = "", openings: bool = False) -> dict[str, Any]:
     """The result of a contest whose first side used a state of its lesson, the first one, in the first session only."""
     used = [{"state": None if number else 0, "knob": None, "openings": openings} for number in range(len(scores))]
-    about = {"lessons": 1, "cpu": [2.0, 1.0], "startclocks": [[1.0, 1.0]], "retrieval": [0.02]}
+    about = {"lessons": 1, "cpu": [3.0, 1.0], "choices": [3, 2], "startclocks": [[1.0, 1.0]], "retrieval": [0.02]}
     return {"scores": scores, "used": used, "used_by_rival": used, "variant": variant, **about}
 
 

@@ -82,7 +82,7 @@ def test_a_shuffled_lesson_has_the_weights_of_the_other_game() -> None:
     assert shuffled(game, lesson, np.random.default_rng(2)).value.weights != mixed.value.weights
 
 
-def test_a_shuffled_network_has_the_entries_of_the_other_game() -> None:
+def test_a_shuffled_network_has_the_entries_of_the_other_game(monkeypatch: pytest.MonkeyPatch) -> None:
     game, other = load("tictactoe"), load("connect3")
     self_play = SelfPlay(other, np.uint64(1), SelfPlaySettings(matches=16))
     self_play.play(inf, 100)
@@ -97,6 +97,9 @@ def test_a_shuffled_network_has_the_entries_of_the_other_game() -> None:
         assert {*own.tolist()} <= {*theirs.astype(np.float16).astype(np.float32).tolist()}
     damaged = value._replace(network=StoredNetwork((), b""))
     assert shuffled(game, StoredLesson(3, 10, 1000, 2.0, damaged), np.random.default_rng(1)).value.network is None
+    monkeypatch.setattr(memory_study, "has_network", lambda game: False)
+    lesson = StoredLesson(3, 10, 1000, 2.0, value)
+    assert shuffled(game, lesson, np.random.default_rng(1)).value.network is None, "as in its own lessons"
 
 
 def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path) -> None:
@@ -126,11 +129,13 @@ def test_the_study_resumes_and_keeps_the_scores_of_each_teaching(tmp_path: Path)
             "retrieval",
             "startclocks",
             "cpu",
+            "choices",
         }
         assert all(KNOWN.startclock / 2 < seconds < 1.0 for both in result["startclocks"] for seconds in both)
         assert all(used.keys() == {"state", "knob", "openings"} for used in result["used"])
         assert len(result["used"]) == len(result["retrieval"]) == len(result["scores"]) == 2
         assert all(seconds > 0 for seconds in result["cpu"])
+        assert all(choices > 0 for choices in result["choices"])
         assert store.by_run("variant")[0]["variant"] == load("breakthrough:width=5").rules_hash
         assert store.by_run("unrelated")[0]["variant"] == ""
         results = {arm: store.by_run(arm)[0] for arm in get_args(Arm)}

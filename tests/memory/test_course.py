@@ -306,6 +306,9 @@ def test_the_time_for_trials_is_saved_for_states_that_promise_more(
     assert list(course._due_trials([row], young)) == [], "ten seconds of trials after twenty of teaching"
     assert list(course._due_trials([row._replace(num=99)], young)) == [row._replace(num=99)]
     assert list(course._due_trials([row._replace(better=1.0)], young)) == [row._replace(better=1.0)]
+    losing = row._replace(num=9, worse=1.0)
+    assert list(course._due_trials([losing], young)) == [], "it seems worse"
+    assert list(course._due_trials([losing._replace(worse=0.9)], young)) == [losing._replace(worse=0.9)]
     other = row._replace(against=rival_name(60), num=50)
     assert list(course._due_trials([row._replace(num=50), other], young)) == [], "all rivals count"
     carried = young._replace(seconds=0.0)
@@ -335,13 +338,34 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
     assert startclocks(22.0) == [rival_name(1), rival_name(10)]
     rows.append(rows[0]._replace(against=rival_name(10)))
     assert startclocks(20.0) == []
+    rows[:] = [rows[0]._replace(number=3, against=rival_name(10))]
+    assert startclocks(1000.0) == [rival_name(60)], "it has passed itself against a longer startclock"
     rows.clear()
     course._variant = "a variant", 0.5
     assert startclocks(0.0) == [rival_name(1), rival_name(10), rival_name(60)], "its teaching does not count"
     carried = Snapshot(0, 0.0, replace(value, determination=0.5), GrowthSettings())
     assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(1)]
     rows.append(TrialRow(LESSON, 0, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0))
-    assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(1), rival_name(10)]
+    assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(10)]
+
+
+def test_a_longer_startclock_comes_first_as_long_as_it_promises_something(game: Game, lessons: Lessons) -> None:
+    course = Course(game, lessons)
+    value = replace(LinearValue.zero(game), determination=0.5)
+    course.snapshot, course.startclocks = Snapshot(3, 1000.0, value, GrowthSettings()), [1, 10]
+    short, long = (TrialRow(LESSON, 3, rival_name(startclock), 7, 3.5, 1.0, 0.5, 0.5) for startclock in (1, 10))
+    for rows, expected in (
+        ([], long),
+        ([long], long),
+        ([long._replace(num=8)], short),
+        ([long._replace(num=8, better=1.0)], long),
+        ([long._replace(num=9), short._replace(num=10)], long),
+        ([long._replace(num=11), short._replace(num=10)], short),
+        ([long._replace(num=4, worse=1.0)], short),
+    ):
+        trial = course._chosen_trial(rows)
+        assert trial is not None
+        assert trial[:3] == expected[:3]
 
 
 def test_a_course_adopts_the_lesson_that_another_process_began_at_the_same_time(

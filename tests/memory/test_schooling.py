@@ -16,6 +16,7 @@ from gamelore.memory import tuition as tuition_module
 from gamelore.memory.advice import rival_name
 from gamelore.memory.schooling import GameMemory, MatchMemory
 from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.startclock import Pupil
 from gamelore.search.teaching import Teacher
 from gamelore.search.value import LinearValue
 
@@ -380,6 +381,21 @@ def test_a_long_startclock_tries_a_variant_once(
     lessons.add_evidence(variant, row, lambda old: old._replace(better=0.0, worse=0.0))
     match(memory_of(variant, lessons))
     assert len(rivals(lessons, variant, 1)) == 1
+
+
+def test_a_lesson_is_not_tried_while_the_network_of_the_startclock_is(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    match(memory_of(game, lessons))
+    monkeypatch.setattr(schooling_module, "_LONG", 1)
+    monkeypatch.setattr(Pupil, "is_deciding", True)
+    own = memory_of(game, lessons).begin(2.0)
+    own._seconds += 1.9
+    assert own._has_candidate
+    own.teach(monotonic() + 0.1)
+    assert own._fresh is not None
+    assert own._fresh.simulations > 0
+    assert lessons.trials(game.rules_hash) == []
 
 
 def test_the_value_of_a_useless_variant_is_not_used(game: Game, variant: Game, lessons: Lessons) -> None:

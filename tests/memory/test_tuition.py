@@ -34,7 +34,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a network follow after a tenth of a second, and give its first state after another one."""
     monkeypatch.setattr(tuition_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
     monkeypatch.setattr(tuition_module, "LINEAR_SECONDS", 0.1)
-    monkeypatch.setattr(tuition_module, "_LEAST", 0.1)
+    monkeypatch.setattr(tuition_module, "_SELF_PLAY", 0.1)
 
 
 def tuition_of(game: Game, lesson: StoredLesson | None = None) -> Tuition:
@@ -71,7 +71,7 @@ def test_a_network_follows_the_linear_value(game: Game) -> None:
 def test_a_network_becomes_a_state_when_it_is_due(game: Game) -> None:
     own = taught(game)
     before, due = own.lesson(), own._stage.progress.due
-    assert due >= 0.2, "the network is taught for as long as the linear value"
+    assert due >= 0.2, "a tenth of a second for each"
     while own.generation == before.generation:
         own.teach(monotonic() + 0.02)
     assert own.seconds >= due
@@ -224,6 +224,17 @@ def test_a_trial_of_playouts_goes_on_to_its_end(game: Game, monkeypatch: pytest.
         own.teach(monotonic() + 0.05)
     assert own.lesson().decision == 0.5
     assert taught(game, 1, own.lesson()).lesson().decision == 0.5
+
+
+def test_a_trial_of_playouts_that_does_not_end_is_given_up(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuition_module, "_TRIAL_SECONDS", 0.4)
+    monkeypatch.setattr(Teacher, "is_in_trial", True)
+    own = tuition_of(game)
+    while own.teacher is not None:
+        before = own.seconds
+        own.teach(monotonic() + 0.05)
+    assert before >= 0.4
+    assert own.lesson().decision is None
 
 
 def test_there_is_nothing_to_learn_where_nobody_chooses_alone() -> None:

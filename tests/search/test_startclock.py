@@ -345,12 +345,15 @@ def test_a_network_is_used_if_it_wins_the_contest(has_won: bool, monkeypatch: py
 def test_a_contest_is_played_to_its_end_in_the_same_time_for_both() -> None:
     pupil = pupil_of("breakthrough", 0.6)
     while pupil._contest is None:
+        assert not pupil.is_deciding
         pupil.teach(monotonic() + 0.02)
+    assert pupil.is_deciding
     rounds = pupil._contest._rounds
     networks = [len(side.grower.prior.network.offsets) for side in rounds.sides]
     assert networks[0] > networks[1] == 0
     assert min(side.walks for side in rounds.sides) >= 64
     finished(pupil)
+    assert not pupil.is_deciding
     assert len(rounds.scores) == 4
     assert (pupil.value is not None and pupil.value.network is not None) == (sum(rounds.scores) > 2)
 
@@ -361,10 +364,31 @@ def test_on_a_busy_machine_the_clock_counts() -> None:
     pupil = pupil_of("breakthrough", 1.0)
     assert pupil.begin(1.0) is pupil
     pupil._began = monotonic() - 1.0
-    while pupil._contest is None:
+    while pupil.teacher.generation < 2:
         pupil.teach(monotonic() + 0.02)
-    assert pupil._self_play is not None
-    assert pupil._self_play.matches == 0
+    assert pupil._self_play is None
+    assert not pupil.is_done
+
+
+@pytest.mark.usefixtures("soon")
+def test_there_is_no_contest_before_the_first_match_of_a_network() -> None:
+    pupil = pupil_of("breakthrough", 1.0)
+    while pupil._self_play is None:
+        pupil.teach(monotonic() + 0.02)
+    assert not pupil._self_play.matches
+    pupil._began = monotonic() - 1.0
+    finished(pupil)
+    assert pupil._contest is not None
+    assert pupil._self_play.matches > 0
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_pupil_whose_teacher_ends_late_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Teacher, "is_done", True)
+    pupil = pupil_of("breakthrough", 1.0)
+    assert not pupil.is_done, "there is time for a network"
+    pupil._spent = 0.8
+    assert pupil.is_done
 
 
 @pytest.mark.usefixtures("soon")

@@ -50,9 +50,9 @@ _SELECTION_MOVES = 2000  # the choice among several variants takes the time of s
 _OF_CARRIED = 20  # times the share of trials, while the value of a variant is tried
 _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four rounds have about 500 moves
 _LONGER = 2  # a state is tried against rivals with a startclock if its teaching took so many times as long
-_ENOUGH_ROUNDS = 400  # of a trial
+_FEW_ROUNDS, _ENOUGH_ROUNDS = 8, 400  # of a trial: before its evidence counts in the order, and at most
 _OUTDATED, _YOUNG = 2, 3.0  # a state of the lesson is tried until another one was taught for so many times as long
-_PROMISING = 1.0  # logarithm of the capital of a gambler, above which a state is worth more time
+_PROMISING = 1.0  # logarithm of the capital of a gambler, above which a state is worth more time, or is not
 _HALFWAY, _PATIENCE = 2.5, 4  # with so much in an open trial, a state is not outdated before
 _AGAIN = 4  # a state is tried where another one has passed if its teaching took so many times as long
 _SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
@@ -385,7 +385,7 @@ class Course:
             OPENINGS: self._open_trials(rows, openings),
             _KNOB: islice(self._open_trials(rows, self._knob_trials(rows)), 1),
         }
-        trials = {kind: min(own, key=lambda row: row.num, default=None) for kind, own in kinds.items()}
+        trials = {kind: min(own, key=_rank, default=None) for kind, own in kinds.items()}
         for turn in range(self._turn, self._turn + len(_TURNS)):
             trial = trials[_TURNS[turn % len(_TURNS)]]
             if trial is not None:
@@ -420,9 +420,9 @@ class Course:
     def _lesson_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the trials of a state of the lesson, without evidence.
 
-        Where another state has passed, a state is tried again only if its teaching was much longer. So the time goes to
-        longer startclocks, and a state that passes there is taken for shorter ones, too. The value of a variant is
-        tried against a longer startclock once it has passed against the shorter ones.
+        Where another state has passed, a state is tried again only if its teaching was much longer, and where it has
+        passed itself, against this startclock or a longer one, it needs no trial. The value of a variant is tried
+        against a longer startclock once it has passed against the shorter ones.
         """
         if snapshot is None or not _differs(snapshot):
             return
@@ -431,7 +431,7 @@ class Course:
             number = passed(rows, [startclock])
             if number is not None and number != snapshot.number:
                 least = max(least, _AGAIN * self._seconds_of(number))
-            if snapshot.seconds >= least:
+            if number != snapshot.number and snapshot.seconds >= least:
                 yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
             if snapshot.number == _CARRIED and number is None:
                 break
@@ -447,7 +447,7 @@ class Course:
         is_carried = not snapshot.seconds
         has_time = is_carried or self._rivals.seconds_of(num) < _SHARE_OF_TEACHING * snapshot.seconds
         for row in self._open_trials(rows, self._lesson_trials(rows, snapshot)):
-            if has_time or row.better >= _PROMISING:
+            if row.better >= _PROMISING or (has_time and row.worse < _PROMISING):
                 yield row
 
     def _knob_trials(self, rows: Sequence[TrialRow]) -> Iterator[TrialRow]:
@@ -625,6 +625,16 @@ class _Selection:
     def _rank(self, number: int) -> tuple[float, int]:
         scores = self.scores[number]
         return sum(scores) / len(scores) if scores else MIDDLE, -number
+
+
+def _rank(trial: TrialRow) -> tuple[int, int]:
+    """Return what orders the trials of a kind of advice; the least is next.
+
+    What passes against a longer startclock is taken for shorter ones, too. So the longest one is first, until some
+    rounds have shown that it promises nothing; then the trial with the fewest rounds.
+    """
+    is_first = trial.num < _FEW_ROUNDS or trial.better >= _PROMISING
+    return (0, -(startclock_of(trial.against) or 0)) if is_first else (1, trial.num)
 
 
 def _differs(snapshot: Snapshot) -> bool:

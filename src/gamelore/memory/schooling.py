@@ -162,7 +162,7 @@ class MatchMemory:
             if self._fresh is None:
                 if self._learns:
                     self._memory.course.go_on(deadline, self._hear)
-            elif self._has_candidate and self._is_whole:
+            elif self._has_candidate and self._is_whole and not self._fresh.is_deciding:
                 self._try_against(self._fresh, deadline)
             else:
                 self._fresh.teach(deadline)

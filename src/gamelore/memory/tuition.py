@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 LINEAR_SECONDS = 10.0
 """CPU seconds for which a linear value is taught; longer if its first generation or its trial has not ended by then."""
-_LEAST, _MOST = 10.0, 60.0  # CPU seconds of self-play before the first state of a network: as long as all before it
+_TRIAL_SECONDS = 45.0  # after which the trial of informed playouts is given up
+_SELF_PLAY = 20.0  # CPU seconds before the first state of a network; after half of that, it is hardly of use
 _ENDLESS = 1 << 60  # walks
 
 
@@ -149,13 +150,14 @@ class _LinearStage:
             threads.shutdown(wait=False)
         if self._begun is None or not self._begun.done():
             return None
-        self_play, due = self._begun.result(), seconds + min(max(_LEAST, seconds), _MOST)
+        self_play, due = self._begun.result(), seconds + _SELF_PLAY
         progress = PlayProgress(self_play.state, due, self.teacher.pause().as_assumed)
         return _NetworkStage(self._game, self._key, self.lesson(seconds), progress, self_play)
 
     def _is_enough(self, seconds: float) -> bool:
         """Return whether the linear value was taught for long enough."""
-        is_taught = seconds >= LINEAR_SECONDS and self.teacher.generation > 0 and not self.teacher.is_in_trial
+        enough = _TRIAL_SECONDS if self.teacher.is_in_trial else LINEAR_SECONDS
+        is_taught = seconds >= enough and self.teacher.generation > 0
         return has_network(self._game) and (self.teacher.is_done or is_taught)
 
 

@@ -134,9 +134,15 @@ class Pupil:
         return self._self_play.is_barren
 
     @property
+    def is_deciding(self) -> bool:
+        """Whether matches between the network and the linear value are under way."""
+        return self._contest is not None and not self._contest.is_done
+
+    @property
     def _has_network(self) -> bool:
-        """Whether this startclock has a network."""
-        return self._startclock >= LEAST_STARTCLOCK and has_network(self.game)
+        """Whether this startclock is long enough for a network, and not too far on to begin one."""
+        is_long = self._startclock >= LEAST_STARTCLOCK and self._progress < _LEARNED
+        return is_long and has_network(self.game)
 
     @property
     def _progress(self) -> float:
@@ -158,7 +164,7 @@ class Pupil:
                 self._network = self._contest.network
         elif self._self_play is None:
             self._teach(deadline)
-        elif self._progress < _LEARNED:
+        elif self._progress < _LEARNED or not self._self_play.matches:
             self._self_play.play(min(deadline, monotonic() + _PIECE))
         else:
             self._contest = _Contest(self, self._self_play, _CONTEST * self._startclock)

@@ -39,7 +39,7 @@ from ...search.champion import Prepared
 from ...search.settings import ChampionSettings
 from ...workers.processes import Report
 from ..results import Outcome, ResultStore, Setting, Trial
-from .memory_study import OTHER_SEED, Frozen, learned, pair_score, playing, ready, used_by
+from .memory_study import OTHER_SEED, Frozen, MoveTimes, learned, pair_score, playing, ready, used_by
 
 if TYPE_CHECKING:
     from ...game.game import Game
@@ -168,11 +168,12 @@ class _Growth:
         scores, cpu, ours = dict[str, list[float]](), dict[str, list[float]](), playing(self._champion, own)
         each = -(-self._setting.pairs // RIVAL_TEACHINGS)
         for number, rival in enumerate(self._setting.rivals):
-            key, scores[rival], cpu[rival] = extend(self._key, number), [], [0.0, 0.0]
+            key, scores[rival], times = extend(self._key, number), [], [MoveTimes(), MoveTimes()]
             for pair in range(self._setting.pairs):
                 if pair % each == 0:
                     sides = [ours, self._rival(rival, pair // each)]
-                scores[rival].append(pair_score(self._game, sides, np.uint64(extend(key, pair)), cpu[rival]))
+                scores[rival].append(pair_score(self._game, sides, np.uint64(extend(key, pair)), times))
+            cpu[rival] = [side.seconds for side in times]
         return {"scores": scores, "cpu": cpu}
 
     def _rival(self, name: str, teaching: int) -> Player:

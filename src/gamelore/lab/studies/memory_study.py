@@ -54,6 +54,7 @@ from ...rulesheets import load, title
 from ...search.champion import Gamelore, Prepared, Schooling
 from ...search.rounds import Openings
 from ...search.settings import ChampionSettings, GrowthSettings
+from ...search.startclock import has_network
 from ...search.value import LinearValue
 from ...workers.processes import Report
 from ..results import Outcome, ResultStore, Setting, Trial
@@ -214,7 +215,7 @@ def _shuffled_network(
 
     columns: the role of the other game that takes the place of each role
     """
-    arrays = network_arrays(stored) if stored is not None else None
+    arrays = network_arrays(stored) if stored is not None and has_network(game) else None
     if arrays is None:
         return None
     tuples = draw_tuples(game, rng)
@@ -323,7 +324,7 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
     trial, setting = job.trial, job.trial.setting
     key = stream(setting.seed, trial.run, STUDY, game.rules_hash)
     champion = ChampionSettings(seconds=setting.milliseconds / 1000, threads=1, solve=False)
-    scores, cpu = list[list[float]](), [0.0, 0.0]
+    scores, times = list[list[float]](), [MoveTimes(), MoveTimes()]
     with TemporaryDirectory() as temporary, ExitStack() as stack:
         own, other = (
             Lessons(stack.enter_context(KnowledgeStore(Path(temporary, f"{name}.db")))) for name in ("own", "other")
@@ -338,7 +339,7 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
         for session in range(setting.sessions):
             players = [playing(champion, side.learn(setting.startclock)) for side in sides]
             numbers = range(session * setting.pairs, (session + 1) * setting.pairs)
-            scores.append([pair_score(game, players, np.uint64(extend(key, number)), cpu) for number in numbers])
+            scores.append([pair_score(game, players, np.uint64(extend(key, number)), times) for number in numbers])
             for side in sides:
                 side.end()
         return {
@@ -349,7 +350,8 @@ def _contest(game: Game, job: MemoryJob) -> dict[str, Any]:
             "variant": sides[0].variant,
             "retrieval": sides[0].retrieval,
             "startclocks": [*zip(*(side.startclocks for side in sides), strict=True)],
-            "cpu": cpu,
+            "cpu": [side.seconds for side in times],
+            "choices": [side.choices for side in times],
         }
 
 
@@ -437,14 +439,22 @@ def learned(game: Game, learning: Prepared, startclock: float) -> Frozen:
     return Frozen(game, learning.value, learning.growth, learning.assumption, learning.openings)
 
 
-def pair_score(game: Game, sides: Sequence[Player], key: np.uint64, cpu: list[float]) -> float:
-    """Return the mean score of the first side, 0 to 100, in two matches with exchanged roles; add up CPU seconds."""
+@dataclass
+class MoveTimes:
+    """CPU seconds of all choices of a side, and their number."""
+
+    seconds: float = 0.0
+    choices: int = 0
+
+
+def pair_score(game: Game, sides: Sequence[Player], key: np.uint64, times: Sequence[MoveTimes]) -> float:
+    """Return the mean score of the first side, 0 to 100, in two matches with exchanged roles; add up their times."""
     graph, rng = PositionGraph(game), np.random.default_rng(int(key))
     opening = _random_plies(graph, rng)
     scores = []
     for own in (0, 1):
         match_key = np.uint64(extend(key, own))
-        goals = _match(graph, opening, [sides[int(role != own)] for role in (0, 1)], match_key, cpu, own)
+        goals = _match(graph, opening, [sides[int(role != own)] for role in (0, 1)], match_key, times, own)
         scores.append(_DRAW if goals is None else 50.0 + (goals[own] - goals[1 - own]) / 2)
     return sum(scores) / 2
 
@@ -462,7 +472,7 @@ def _match(
     opening: Sequence[Sequence[int]],
     players: Sequence[Player],
     key: np.uint64,
-    cpu: list[float],
+    times: Sequence[MoveTimes],
     own: int,
 ) -> tuple[int, ...] | None:
     """Play a match from an opening; return the goals, None if it has none. `own`: the role of the first side."""
@@ -475,7 +485,8 @@ def _match(
             if state.has_choice(role):
                 begin = time.process_time()
                 choice = int(players[role].choose(state.turn(role, np.uint64(extend(key, role))))[0])
-                cpu[int(role != own)] += time.process_time() - begin
+                spent = times[int(role != own)]
+                spent.seconds, spent.choices = spent.seconds + time.process_time() - begin, spent.choices + 1
             state.submit(role, choice)
     goals = [goal for goal in state.goals if goal is not None]
     return (goals[0], goals[1]) if len(goals) == len(players) else None
