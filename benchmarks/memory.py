@@ -8,7 +8,8 @@ docs/memory/protocol.md; `plan` is the same in code. All lots are drawn with the
 
 `--stage study` makes the teachings only, `--stage contests` plays the contests, `--stage replay` plays fresh matches of
 the games in which memory may be of harm, and `--stage report` prints the tables. A run that was interrupted goes on.
-The contests of the first teaching come first, so a part of a run is a sample of all games. A contest that fails is
+The contests of the first teaching come first, so a part of a run is a sample of all games; `--arm known --startclock
+10` plays those with lessons about the game itself first, which need no others. A contest that fails is
 told, and played again by the next run. Two runs may share `--out` if they do different things. Results and teachings
 belong to a version of the code: after a change that cannot change them, `--version NAME` goes on with those of an
 earlier version.
@@ -229,6 +230,11 @@ def studies_of(
     return [*{(x.game, x.study): replace(x, id=f"{x.game}/study/{x.study:g}", sessions=0) for x in known}.values()]
 
 
+def chosen(settings: Sequence[MemorySetting], arm: Arm | None, startclock: float) -> list[MemorySetting]:
+    """Return the contests of an arm, or of all for None, with startclocks of so many seconds at most."""
+    return [setting for setting in settings if arm in (None, setting.arm) and setting.startclock <= startclock]
+
+
 def jobs(folder: Path, trials: Iterable[Trial[MemorySetting]], *_: object) -> list[MemoryJob]:
     """Return a job for each contest, so that each is stored as soon as it is over."""
     return memory_jobs(folder, trials)
@@ -415,6 +421,8 @@ def main(
     num: Annotated[int, typer.Option("--teachings", help="number of teachings for each game")] = TEACHINGS,
     sealed: Annotated[bool, typer.Option(help="the games of sealed families, in the folder of the others")] = False,
     version: Annotated[str, typer.Option(help="version of the code whose results go on")] = "",
+    arm: Annotated[Arm | None, typer.Option(help="play the contests of this arm only")] = None,
+    most: Annotated[float, typer.Option("--startclock", help="play no contests with longer startclocks")] = 60,
 ) -> None:
     """Make teachings, play the contests that are missing, or print the tables."""
     long_runs.check_gamelore()
@@ -432,7 +440,7 @@ def main(
         if stage == "study":
             _play(studies, store, knowledge, workers, version)
         elif stage == "contests":
-            _play(settings, store, knowledge, workers, version)
+            _play(chosen(settings, arm, most), store, knowledge, workers, version)
         losers = [fresh(setting) for setting in worse(settings, store)] if stage != "study" else []
         if stage == "replay":
             _play(losers, again, knowledge, workers, version, "replay")

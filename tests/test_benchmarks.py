@@ -325,6 +325,24 @@ def memory_result(scores: list[list[float]], *, variant: str = "", openings: boo
     return {"scores": scores, "used": used, "used_by_rival": used, "variant": variant, **about}
 
 
+def test_a_run_may_play_a_part_of_the_contests_of_memory(script_of: Scripts) -> None:
+    script = script_of("memory.py")
+    settings = script["plan"]([script["Sheet"](name, name, number, number) for number, name in enumerate("abcd")])
+    assert {setting.arm for setting in settings} == {
+        "known",
+        "unrelated",
+        "shuffled",
+        "default",
+        "no-openings",
+        "no-knobs",
+    }
+    assert script["chosen"](settings, None, 60.0) == settings
+    known = script["chosen"](settings, "known", 10.0)
+    assert {setting.arm for setting in known} == {"known"}
+    assert {setting.startclock for setting in known} == {1.0, 10.0}
+    assert {setting.startclock for setting in script["chosen"](settings, "known", 60.0)} == {1.0, 10.0, 60.0}
+
+
 def test_the_tables_of_memory(tmp_path: Path, script_of: Scripts) -> None:
     """Two games with two teachings each. The means: 60 and 70 in one, 40 and 50 in the other one, so 55 in all."""
     script = script_of("memory.py")

@@ -177,6 +177,7 @@ def test_whole_words_and_one_bit_more(num_facts, num_moves, engine):
     game = gamelore.load(ring(num_facts, num_moves), engine=engine)
     states = np.array([game.state([f"(at {x})"]) for x in range(num_facts)])
     terminal, goals = game.evaluate(states)
+    assert game.terminal(states).tolist() == terminal.tolist()
     assert terminal.tolist() == [False] * (num_facts - 1) + [True]
     assert goals.tolist() == [[x, 0] for x in range(num_facts)]
     legal = game.legal(states)
@@ -194,6 +195,7 @@ def test_an_empty_batch(engine):
     none = np.zeros((0, game.num_words), np.uint64)
     terminal, goals = game.evaluate(none)
     assert (terminal.shape, goals.shape) == ((0,), (0, 2))
+    assert game.terminal(none).shape == (0,)
     legal = game.legal(none)
     assert (legal.offsets.tolist(), legal.actions.tolist()) == ([0], [])
     assert game.next(none, np.zeros((0, 2), np.int32)).shape == none.shape

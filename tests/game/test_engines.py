@@ -65,6 +65,8 @@ def test_both_engines_agree_on_random_matches(name, rules):
     same = np.array([reasoner.state(facts) for facts in fact_sets(native, states)])
     for mine, theirs in zip(native.evaluate(states), reasoner.evaluate(same), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+    for game, rows in ((native, states), (reasoner, same)):
+        np.testing.assert_array_equal(game.terminal(rows), game.evaluate(rows)[0])
     assert legal_texts(native, states) == legal_texts(reasoner, same)
     np.testing.assert_array_equal(native.state_keys(states), reasoner.state_keys(same))
     np.testing.assert_array_equal(native.acting(states), reasoner.acting(same))

@@ -85,6 +85,7 @@ def test_all_answers_are_those_of_the_plain_reasoner(name):
     np.testing.assert_array_equal(game.acting(mine), other.acting(theirs))
     for ours, expected in zip(game.evaluate(mine), other.evaluate(theirs), strict=True):
         np.testing.assert_array_equal(ours, expected)
+    np.testing.assert_array_equal(game.terminal(mine), other.terminal(theirs))
     for fact in sorted(seen[-1][0].facts):
         np.testing.assert_array_equal(game.holds(mine, fact), other.holds(theirs, fact))
     assert (mine[:, -1] > 0).any() == (name != "counter")
@@ -123,6 +124,7 @@ def test_no_states_at_all():
     assert game.next(none, np.zeros((0, 2), np.int32)).shape == none.shape
     assert game.legal(none).offsets.tolist() == [0]
     assert [part.shape for part in game.evaluate(none)] == [(0,), (0, 2)]
+    assert game.terminal(none).shape == (0,)
 
 
 def test_play_that_stays_inside_asks_no_reasoner(monkeypatch):

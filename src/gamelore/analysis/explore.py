@@ -74,7 +74,7 @@ def levels(game: Game, progress: Callable[[int, int], None] | None = None) -> It
     """
     states, counts = game.initial[None], np.array([1], object)
     for depth in count():
-        terminal = game.evaluate(states)[0]
+        terminal = game.terminal(states)
         yield Level(depth, int(counts.sum()), int(counts[terminal].sum()), len(states))
         parents, joints = joint_moves(game, states)
         if not len(parents):

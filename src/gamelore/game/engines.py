@@ -118,7 +118,11 @@ class NativeEngine:
 
         A goal is NO_GOAL if the rules give the role no goal value or several goal values.
         """
-        return self.rows.ask("terminal", states)[:, 0].astype(np.bool_), self.goals(states)
+        return self.terminal(states), self.goals(states)
+
+    def terminal(self, states: States) -> NDArray[np.bool_]:
+        """Return only which states are terminal; see `evaluate`."""
+        return self.rows.ask("terminal", states)[:, 0].astype(np.bool_)
 
     def goals(self, states: States) -> NDArray[np.int16]:
         """Return only the goals; see `evaluate`."""
@@ -294,6 +298,10 @@ class ReasonerEngine:
         goals = [[values[0] if len(values) == 1 else NO_GOAL for values in answer.goals.values()] for answer in answers]
         terminal = np.array([answer.terminal for answer in answers], np.bool_)
         return terminal, np.array(goals, np.int16).reshape(len(states), len(self.roles))
+
+    def terminal(self, states: States) -> NDArray[np.bool_]:
+        """See NativeEngine.terminal."""
+        return np.array([answer.terminal for answer in self._answers(states)], np.bool_)
 
     def legal(self, states: States) -> Legal:
         """See NativeEngine.legal."""
@@ -535,6 +543,13 @@ class BoundedEngine:
         for lanes, engine, own in self._parts(states):
             terminal[lanes], goals[lanes] = engine.evaluate(own)
         return terminal, goals
+
+    def terminal(self, states: States) -> NDArray[np.bool_]:
+        """See NativeEngine.terminal."""
+        terminal = np.zeros(len(states), np.bool_)
+        for lanes, engine, own in self._parts(states):
+            terminal[lanes] = engine.terminal(own)
+        return terminal
 
     def keys(self, states: States) -> NDArray[np.uint64]:
         """See NativeEngine.keys."""

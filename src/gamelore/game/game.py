@@ -231,6 +231,18 @@ class Game:
         check()
         return self._engine.evaluate(states)
 
+    def terminal(self, states: States) -> NDArray[np.bool_]:
+        """Return which states are terminal, without the goals, which take up to half of the time of `evaluate`.
+
+        Args:
+            states: uint64[batch, num_words].
+
+        Returns:
+            bool[batch], whether the match is over.
+        """
+        check()
+        return self._engine.terminal(states)
+
     def legal(self, states: States) -> Legal:
         """Return the legal moves of every role.
 

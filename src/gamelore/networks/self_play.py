@@ -196,8 +196,8 @@ class SelfPlay:
             return
         matches, movers, children = self._children(states, legal, starts, counts)
         nums = np.bincount(matches, minlength=len(states))
-        is_over, points = self._game.evaluate(children)
-        goals = np.maximum(points, 0) / _HIGHEST_GOAL
+        is_over, goals = self._game.terminal(children), np.zeros((len(children), self._game.num_roles))
+        goals[is_over] = np.maximum(self._game.evaluate(children[is_over])[1], 0) / _HIGHEST_GOAL
         values = self.network(children, movers[matches], states, matches)
         values[is_over] = goals[is_over, movers[matches[is_over]]]
         best, chosen = self._chosen(values, nums, part)

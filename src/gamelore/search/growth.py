@@ -288,7 +288,7 @@ class EngineGrower:
             played = game.rollouts(states, int(key), threads=1, max_steps=most)
             return played.goals, played.steps
         goals = playout_goals(game, states[None], np.array([key]), max_plies=most, deadline=end)
-        return None if goals is None else (goals[0], (~game.evaluate(states)[0]).astype(np.int32))
+        return None if goals is None else (goals[0], (~game.terminal(states)).astype(np.int32))
 
     def _scout(self, tree: Tree, count: int, states: NDArray[np.uint64], joint: NDArray[np.int32]) -> bool:
         """Look at the children of the first `count` nodes in the batch; return `as_assumed` of the ends among them."""

@@ -168,7 +168,7 @@ class _Matches:
         while True:
             states = np.repeat(self._opened(num), roles, axis=0)
             for _ in range(self._most_plies):
-                running = np.flatnonzero(~self._game.evaluate(states)[0])
+                running = np.flatnonzero(~self._game.terminal(states))
                 if not len(running):
                     break
                 yield from self._ply(states, running, own)
