@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from gamelore import Game, GameloreError, KnowledgeError, load
+from gamelore.analysis.isomorphism import scramble
 from gamelore.catalogue import player
 from gamelore.learning.store.knowledge import KnowledgeStore
-from gamelore.learning.store.lesson_rows import LESSON, Lessons, TrialRow
+from gamelore.learning.store.lesson_rows import LESSON, Lessons, PlayedMatch, TrialRow
 from gamelore.matches.match import MatchState
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
@@ -20,6 +21,7 @@ from gamelore.memory.remembering import Remembering
 from gamelore.memory.schooling import MatchMemory
 from gamelore.net.belief import LastingPlayer, PlayerMatches
 from gamelore.players.player import Player, Turn
+from gamelore.puzzles.portfolio import PuzzleSearch
 from gamelore.search import startclock as startclock_module
 from gamelore.search.champion import Gamelore
 from gamelore.search.settings import TeachingSettings
@@ -259,3 +261,88 @@ def test_without_a_tested_lesson_it_learns_in_the_startclock_only(tmp_path: Path
     assert prepared(reader).value is not None
     matches.abort("m1")
     assert reader.lessons.find(game.rules_hash) is None
+
+
+# puzzles
+
+WALK = """
+(role robot) (init (step 0)) (init (at 0)) (legal robot up) (legal robot stay)
+(<= (next (step ?n)) (true (step ?m)) (after ?m ?n)) (after 0 1) (after 1 2) (after 2 3) (after 3 4)
+(<= (next (at ?n)) (does robot up) (true (at ?m)) (after ?m ?n))
+(<= (next (at ?m)) (does robot stay) (true (at ?m)))
+(<= terminal (true (step 4))) (<= (goal robot 90) (true (at 3))) (<= (goal robot 20) (not (true (at 3))))
+"""  # three of four plies must go up, for 90
+SOLUTION = ["up", "stay", "up", "up"]
+
+
+def walked(game: Game, player: Player, match: str) -> tuple[list[str], str]:
+    """Play a match of a puzzle; return the moves, and with what they were made."""
+    matches, moves, joint = PlayerMatches(game, player), list[str](), None
+    matches.start(match, game.roles[0], startclock=0.0)
+    while not matches.advance(match, joint).end:
+        joint = [matches.choose(match, monotonic() + 0.05)]
+        moves += joint
+    ended = matches.stop(match, joint)
+    matches.learn()
+    return moves, ended.about
+
+
+@pytest.fixture
+def blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the search of puzzles find nothing."""
+    monkeypatch.setattr(PuzzleSearch, "run", lambda *_, **__: 0)
+
+
+@pytest.mark.usefixtures("blind")
+def test_the_best_match_of_a_puzzle_is_played_again(tmp_path: Path) -> None:
+    game, path = load(WALK), tmp_path / "k.db"
+    with KnowledgeStore(path) as knowledge:
+        lessons = Lessons(knowledge)
+        assert lessons.best_match(game.rules_hash) is None
+        for name, moves, goal in (("m1", ["stay"] * 4, 20), ("m2", SOLUTION, 90), ("m3", ["up"] * 3 + ["stay"], 90)):
+            lessons.add_match(game, PlayedMatch(name, 0, 0, tuple((move,) for move in moves), (goal,)))
+        best = lessons.best_match(game.rules_hash)
+        assert best is not None
+        assert best.id == "m2", "the first of equal ones"
+    again, about = walked(game, Remembering(knowledge=path), "m4")
+    assert (again, about) == (SOLUTION, "the solution of an earlier match (goal 90)")
+    with KnowledgeStore(path) as knowledge:
+        assert [match.goals for match in Lessons(knowledge).matches(game.rules_hash)] == [(20,), (90,), (90,), (90,)]
+    reader = Remembering(knowledge=path, learn=False)
+    assert walked(game, reader, "m5")[0] == SOLUTION, "also if it learns nothing"
+
+
+@pytest.mark.usefixtures("blind")
+def test_a_solution_is_played_under_other_names(tmp_path: Path) -> None:
+    game, path = load(WALK), tmp_path / "k.db"
+    sheet, renaming = scramble(game.rulesheet, np.random.default_rng(1))
+    memory = Remembering(knowledge=path)
+    memory.lessons.add_match(load("pegsolitaire"), PlayedMatch("m0", 0, 0, (("(jump a b c)",),), (50,)))
+    memory.lessons.add_match(game, PlayedMatch("m1", 0, 0, tuple((move,) for move in SOLUTION), (90,)))
+    memory.lessons.add_match(game, PlayedMatch("m2", 0, 0, (("stay",),) * 4, (20,)))
+    moves, about = walked(load(str(sheet)), memory, "m3")
+    assert moves == [renaming.theirs(move) for move in SOLUTION]
+    assert about.startswith("the solution of an earlier match")
+
+
+@pytest.mark.usefixtures("blind")
+@pytest.mark.parametrize(
+    "moves", [SOLUTION[:3], [*SOLUTION, "up"], ["up", "down", "up", "up"], ["up", ")", "up", "up"]]
+)
+def test_a_match_that_contradicts_the_rules_is_no_solution(tmp_path: Path, moves: list[str]) -> None:
+    game = load(WALK)
+    memory = Remembering(knowledge=tmp_path / "k.db")
+    memory.lessons.add_match(game, PlayedMatch("m1", 0, 0, tuple((move,) for move in moves), (90,)))
+    assert walked(game, memory, "m2")[1] == ""
+
+
+def test_a_puzzle_is_played_without_a_store_that_cannot_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    game = load(WALK)
+    with caplog.at_level(logging.WARNING):
+        matches = PlayerMatches(game, Remembering(knowledge=tmp_path / "none.db", learn=False))
+        matches.start("m1", "robot", startclock=0.0)
+        matches.advance("m1", None)
+        assert matches.choose("m1", monotonic() + 0.2) in {"up", "stay"}
+    assert "does not know its earlier solutions" in caplog.text

@@ -17,7 +17,15 @@ from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from gamelore.puzzles import outlook, portfolio
 from gamelore.puzzles.outlook import FactBits, Fit, Novelty, Prospect, Reached, seeming_clocks, successors
-from gamelore.puzzles.portfolio import BY_ACTION, Exhaustion, PolicySearch, PuzzleSearch, adapt, best_first
+from gamelore.puzzles.portfolio import (
+    BY_ACTION,
+    Exhaustion,
+    PolicySearch,
+    PuzzleSearch,
+    PuzzleSolution,
+    adapt,
+    best_first,
+)
 from gamelore.search.champion import Gamelore
 
 KEY = """
@@ -340,6 +348,19 @@ def test_a_solution_can_be_replayed(engine: str) -> None:
         position = position.play(game.move_text(0, int(action)))
     assert position.is_terminal
     assert list(position.goals.values()) == [search.solution.goal] == [100]
+
+
+def test_a_solution_by_hand(key: Game) -> None:
+    solution = PuzzleSolution.of_moves(key, ["left", "right", "right"], "by hand")
+    assert solution is not None
+    assert (solution.goal, solution.method) == (100, "by hand")
+    facts = [{*key.facts(state)} for state in solution.states]
+    assert facts == [{"(at 1)"}, {"(at 0)", "key"}, {"(at 1)", "key"}, {"(at 2)", "key"}]
+    rest = solution.after(solution.states[1])
+    assert rest is not None
+    assert rest.actions.tolist() == solution.actions[1:].tolist()
+    for moves in ([], ["left", "right"], ["left", "right", "right", "left"], ["left", "jump", "right"]):
+        assert PuzzleSolution.of_moves(key, moves, "by hand") is None
 
 
 def test_peg_solitaire_is_solved() -> None:

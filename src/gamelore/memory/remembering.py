@@ -1,4 +1,8 @@
-"""The player gamelore with a memory: what it learns about a game is stored, and its next match goes on from there."""
+"""The player gamelore with a memory: what it learns about a game is stored, and its next match goes on from there.
+
+A puzzle, a game with one role, needs no lesson: its best match is the solution, which is replayed by the rules before
+it is used again, and needs no test.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,10 @@ from ..errors import GameloreError, KnowledgeError
 from ..learning.store.knowledge import KnowledgeStore, default_path
 from ..learning.store.lesson_rows import Lessons, PlayedMatch
 from ..matches.match import match_records
+from ..puzzles.portfolio import PuzzleSolution
 from ..search.champion import Gamelore, Schooling
 from ..search.settings import ChampionSettings, GrowthSettings
+from .retrieval import best_match
 from .schooling import GameMemory, MatchMemory
 
 if TYPE_CHECKING:
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from ..players.player import Finished, Turn
     from ..players.position_graph import PositionGraph
 
+_REMEMBERED = "an earlier match"  # the method of a solution
 _log = logging.getLogger(__name__)
 
 
@@ -101,6 +108,16 @@ class Remembering(Gamelore):
             lane.prepared.solved += process_time() - begin
         return has_solved
 
+    def _earlier_solution(self, game: Game) -> PuzzleSolution | None:
+        """See `Gamelore._earlier_solution`. A match that contradicts the rules is none."""
+        try:
+            match = best_match(game, self.lessons)
+        except KnowledgeError as error:
+            _log.warning("does not know its earlier solutions: %s", error)
+            return None
+        moves = [joint[0] for joint in match.moves] if match is not None else []
+        return PuzzleSolution.of_moves(game, moves, _REMEMBERED)
+
     def num_matches(self, graph: PositionGraph, role: int) -> int:
         """See `net.belief.LastingPlayer`. Without a store, this is 0."""
         try:
@@ -111,7 +128,10 @@ class Remembering(Gamelore):
 
     def about(self, game: Game, lane: int) -> str:
         """Return what the match in a lane is played with, and why; "" if memory has no part in it."""
-        prepared = self._lane(game, lane).prepared
+        own = self._lane(game, lane)
+        solution, prepared = own.puzzle.solution if own.puzzle is not None else None, own.prepared
+        if solution is not None and solution.method == _REMEMBERED:
+            return f"the solution of an earlier match (goal {solution.goal})"
         return prepared.about if isinstance(prepared, MatchMemory) else ""
 
     def keep(self, role: int, finished: Finished, match_id: str) -> bool:

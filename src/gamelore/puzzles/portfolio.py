@@ -56,6 +56,7 @@ from numpy.typing import NDArray
 from ..analysis.parts import parts
 from ..analysis.symmetry import StepCounter, step_counter
 from ..circuit.tape import LANES
+from ..errors import GameloreError
 from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, mix, unit
@@ -118,6 +119,24 @@ class PuzzleSolution:
             states.append(game.next(states[-1][None], np.array([[action]], np.int32))[0])
         goal = max(int(game.evaluate(states[-1][None])[1][0, 0]), 0)
         return cls(goal, actions, np.array(states), method)
+
+    @classmethod
+    def of_moves(cls, game: Game, moves: Sequence[str], method: str) -> PuzzleSolution | None:
+        """Return the solution that consists of moves from the first position on.
+
+        Return None if the rules do not allow one of them, or if the match does not end with the last one.
+        """
+        state, actions = game.initial[None], np.empty(len(moves), np.int32)
+        for number, move in enumerate(moves):
+            try:
+                actions[number] = game.action(0, move)
+            except GameloreError:  # no move of the game
+                return None
+            if actions[number] not in game.legal(state).actions:
+                return None
+            state = game.next(state, actions[None, number : number + 1])
+        is_whole = len(moves) > 0 and game.terminal(state)[0]
+        return cls.replayed(game, game.initial, actions, method) if is_whole else None
 
     def after(self, state: States) -> PuzzleSolution | None:
         """Return the part of the solution from a position on; None if it is not on the way, or is the end."""

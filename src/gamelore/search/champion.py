@@ -1,6 +1,7 @@
 """The strongest player: a search in each match whose trees are kept, and a value that is taught in the startclock.
 
-In a puzzle, a game with one role, it follows the best solution that the search of puzzles/portfolio.py has found. While
+In a puzzle, a game with one role, it follows the best solution that the search of puzzles/portfolio.py has found, or
+that it remembers. While
 this is not known to be the best, a part of the time goes to the tree, too. The mean goal of the walks through a move is
 at most the best goal that can be reached after it. So a mean above the goal of the solution shows that a better end
 exists there, and then the player makes this move, and searches again from there.
@@ -30,7 +31,7 @@ from ..players.player import Finished, Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
 from ..players.random_streams import extend
 from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
-from ..puzzles.portfolio import PuzzleSearch
+from ..puzzles.portfolio import PuzzleSearch, PuzzleSolution
 from ..solver.nimbers import ImpartialSum, impartial_sum
 from .rounds import Openings
 from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
@@ -274,10 +275,17 @@ class Gamelore(Player):
 
     def _puzzle(self, lane: _Lane, turn: Turn, index: int, state: NDArray[np.uint64]) -> PuzzleSearch:
         """Return the search of a lane of a game with one role, below a state, uint64[words]."""
-        puzzle = self._puzzle_of(lane)
-        if not puzzle.is_at(state):
-            puzzle.advance(state, np.uint64(extend(_key(turn, index), _PUZZLE)))
+        puzzle, key = self._puzzle_of(lane), np.uint64(extend(_key(turn, index), _PUZZLE))
+        if puzzle.state is None:
+            earlier = self._earlier_solution(lane.game)
+            puzzle.begin(state, key, earlier.after(state) if earlier is not None else None)
+        elif not puzzle.is_at(state):
+            puzzle.advance(state, key)
         return puzzle
+
+    def _earlier_solution(self, game: Game) -> PuzzleSolution | None:
+        """Return the best solution of earlier matches of a game with one role; None without a memory of them."""
+        return None
 
     def _puzzle_of(self, lane: _Lane) -> PuzzleSearch:
         if lane.puzzle is None:

@@ -295,6 +295,7 @@ _WALKS = (
 )
 _OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
 _PLAYED = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number DESC LIMIT ?"
+_BEST = _PLAYED.replace("number DESC LIMIT ?", "json_extract(goals, '$[0]') DESC, number LIMIT 1")
 _TRIALS = f"SELECT {', '.join(TrialRow._fields)} FROM trial WHERE game = ? AND lesson = ?"
 
 
@@ -381,7 +382,14 @@ class Lessons:
 
     def games(self) -> list[GameRow]:
         """Return all games that have a lesson, oldest first."""
-        query = "SELECT name, rules_hash, rules FROM game WHERE id IN (SELECT game FROM lesson) ORDER BY id"
+        return self._games("id IN (SELECT game FROM lesson)")
+
+    def puzzles(self) -> list[GameRow]:
+        """Return all games with one role that were played, oldest first."""
+        return self._games("json_array_length(roles) = 1 AND id IN (SELECT game FROM played)")
+
+    def _games(self, condition: str) -> list[GameRow]:
+        query = f"SELECT name, rules_hash, rules FROM game WHERE {condition} ORDER BY id"
         with self.knowledge.reading() as connection:
             return typed(connection.execute(query), GameRow)
 
@@ -550,6 +558,12 @@ class Lessons:
         with self._reading(rules_hash) as (connection, game):
             rows = typed(connection.execute(_PLAYED, (game, most)), _PlayedCells)
             return {row.number: _played(row) for row in reversed(rows)}
+
+    def best_match(self, rules_hash: str) -> PlayedMatch | None:
+        """Return the match with the highest goal of the first role, the first of equal ones; None without a match."""
+        with self._reading(rules_hash) as (connection, game):
+            rows = typed(connection.execute(_BEST, [game]), _PlayedCells)
+            return next(map(_played, rows), None)
 
     def num_matches(self, rules_hash: str, role: int) -> int:
         """Return the number of matches of a game in which the player had a role."""
