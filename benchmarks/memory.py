@@ -3,16 +3,17 @@
 FOLDER has rulesheets as NAME.kif. The games are those for two roles in which never both have a choice, in 64 random
 matches, and that can be studied; those of sealed families (lab/families.toml) are left out, or, with `--sealed`, the
 only ones. Games that the player solves in SOLVED_IN seconds of CPU time are studied for the transfer map, but play no
-contests: it plays them by their solutions, with memory and without. What is played, and how, is the protocol in
-docs/memory/protocol.md; `plan` is the same in code. All lots are drawn with the seed SEED.
+contests: it plays them by their solutions, with memory and without. So are games that are too large for self-play. What
+is played, and how, is the protocol in docs/memory/protocol.md; `plan` is the same in code. All lots are drawn with the
+seed SEED.
 
 `--stage study` makes the teachings only, `--stage contests` plays the contests, `--stage replay` plays fresh matches of
 the games in which memory may be of harm, and `--stage report` prints the tables. A run that was interrupted goes on.
 The contests of the first teaching come first, so a part of a run is a sample of all games; `--arm known --startclock
-10` plays those with lessons about the game itself first, which need no others. A contest that fails is
-told, and played again by the next run. Two runs may share `--out` if they do different things. Results and teachings
-belong to a version of the code: after a change that cannot change them, `--version NAME` goes on with those of an
-earlier version.
+10` leaves out all others than those with the lesson about the game and 1 or 10 s, and a later run without these options
+plays the rest. A contest that fails is told, and played again by the next run. Two runs may share `--out` if they do
+different things. Results and teachings belong to a version of the code: after a change that cannot change them,
+`--version NAME` goes on with those of an earlier version.
 
 All times are CPU times, so other work on the machine hardly matters. Games that seem worse by their pairs are only
 suspects. The fresh matches decide, when all of an arm are played: a game is worse if the mean of its five teachings is
@@ -57,7 +58,7 @@ from gamelore.lab.studies.memory_study import (
     play_memory_job,
     teachings,
 )
-from gamelore.search.startclock import Solving, may_be_solved
+from gamelore.search.startclock import Solving, has_network, may_be_solved
 from gamelore.search.teaching import can_be_taught
 from gamelore.workers.processes import Report
 from long_runs import shown
@@ -134,6 +135,17 @@ def unsolved(sheets: Sequence[Sheet], out: Path, sealed: bool = False) -> list[S
     find = lambda: [sheet.name for sheet in sheets if _is_solved(sheet.path)]  # noqa: E731
     solved = set(kept(_list_file(out, "solved", sealed), find))
     return [sheet for sheet in sheets if sheet.name not in solved]
+
+
+def contestants(sheets: Sequence[Sheet], out: Path, sealed: bool = False) -> list[Sheet]:
+    """Return the games with contests: those that are not solved, and not too large for self-play.
+
+    In the large ones, a move takes several hundred milliseconds in place of two, with memory and without. A file in
+    `out` keeps their names.
+    """
+    find = lambda: [sheet.name for sheet in sheets if not has_network(gamelore.load(sheet.path))]  # noqa: E731
+    large = set(kept(_list_file(out, "large", sealed), find))
+    return [sheet for sheet in unsolved(sheets, out, sealed) if sheet.name not in large]
 
 
 def kept(file: Path, find: Callable[[], list[str]]) -> list[str]:
@@ -421,17 +433,20 @@ def main(
     num: Annotated[int, typer.Option("--teachings", help="number of teachings for each game")] = TEACHINGS,
     sealed: Annotated[bool, typer.Option(help="the games of sealed families, in the folder of the others")] = False,
     version: Annotated[str, typer.Option(help="version of the code whose results go on")] = "",
-    arm: Annotated[Arm | None, typer.Option(help="play the contests of this arm only")] = None,
-    most: Annotated[float, typer.Option("--startclock", help="play no contests with longer startclocks")] = 60,
+    arm: Annotated[Arm | None, typer.Option(help="leave out the contests of other arms")] = None,
+    most: Annotated[float, typer.Option("--startclock", help="leave out contests with longer startclocks")] = 60,
 ) -> None:
     """Make teachings, play the contests that are missing, or print the tables."""
     long_runs.check_gamelore()
     version = version or code_version("lab.studies.memory_study")
     folder = folder.resolve()  # paths are parts of the settings
     sheets = eligible(folder, out, sealed)
-    strangers = unsolved(eligible(folder, out), out) if sealed else ()
-    settings = plan(unsolved(sheets, out, sealed), study, num, strangers)
-    studies = studies_of(settings, sheets, study, num)
+    strangers = contestants(eligible(folder, out), out) if sealed else ()
+    settings = plan(contestants(sheets, out, sealed), study, num, strangers)
+    wanted = chosen(settings, arm, most)
+    if settings and not wanted:
+        raise typer.BadParameter(f"expected an arm with contests at {most:g} s or less, got none; see SESSIONS")
+    studies = studies_of(wanted, sheets, study, num)
     knowledge = out / "teachings" / long_runs.provenance(version)
     if stage != "report":
         remove_abandoned(knowledge)
@@ -440,13 +455,13 @@ def main(
         if stage == "study":
             _play(studies, store, knowledge, workers, version)
         elif stage == "contests":
-            _play(chosen(settings, arm, most), store, knowledge, workers, version)
-        losers = [fresh(setting) for setting in worse(settings, store)] if stage != "study" else []
+            _play(wanted, store, knowledge, workers, version)
+        losers = [fresh(setting) for setting in worse(wanted, store)] if stage != "study" else []
         if stage == "replay":
             _play(losers, again, knowledge, workers, version, "replay")
         if stage != "study":
             for part in (table, parts_table, contrasts):
-                print(*part(settings, store, sheets), "", sep="\n")
+                print(*part(wanted, store, sheets), "", sep="\n")
             print(f"perhaps worse: {', '.join(setting.id for setting in losers) or 'none'}")
             print(*decided(losers, again), sep="\n")
     failed = sum(long_runs.told_failures(_failures(knowledge, part)) for part in ("contests", "replay"))

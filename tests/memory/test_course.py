@@ -342,7 +342,8 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
     assert startclocks(1000.0) == [rival_name(60)], "it has passed itself against a longer startclock"
     rows.clear()
     course._variant = "a variant", 0.5
-    assert startclocks(0.0) == [rival_name(1), rival_name(10), rival_name(60)], "its teaching does not count"
+    assert startclocks(0.0) == [rival_name(1), rival_name(10)], "its teaching does not count"
+    assert startclocks(120.0) == [rival_name(1), rival_name(10), rival_name(60)], "except against a network"
     carried = Snapshot(0, 0.0, replace(value, determination=0.5), GrowthSettings())
     assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(1)]
     rows.append(TrialRow(LESSON, 0, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0))

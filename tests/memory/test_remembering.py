@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from gamelore import Game, GameloreError, KnowledgeError, load
-from gamelore.analysis.isomorphism import scramble
 from gamelore.catalogue import player
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, Lessons, PlayedMatch, TrialRow
@@ -282,6 +281,8 @@ def walked(game: Game, player: Player, match: str) -> tuple[list[str], str]:
     while not matches.advance(match, joint).end:
         joint = [matches.choose(match, monotonic() + 0.05)]
         moves += joint
+        matches.ponder(match, monotonic() + 0.01)
+        assert len(moves) < 10
     ended = matches.stop(match, joint)
     matches.learn()
     return moves, ended.about
@@ -298,31 +299,43 @@ def test_the_best_match_of_a_puzzle_is_played_again(tmp_path: Path) -> None:
     game, path = load(WALK), tmp_path / "k.db"
     with KnowledgeStore(path) as knowledge:
         lessons = Lessons(knowledge)
-        assert lessons.best_match(game.rules_hash) is None
+        assert lessons.best_matches(game.rules_hash, 4) == []
         for name, moves, goal in (("m1", ["stay"] * 4, 20), ("m2", SOLUTION, 90), ("m3", ["up"] * 3 + ["stay"], 90)):
             lessons.add_match(game, PlayedMatch(name, 0, 0, tuple((move,) for move in moves), (goal,)))
-        best = lessons.best_match(game.rules_hash)
-        assert best is not None
-        assert best.id == "m2", "the first of equal ones"
+        lessons.add_match(game, PlayedMatch("m0", 0, 0, (("stay",),), (0,)))
+        best = lessons.best_matches(game.rules_hash, 4)
+        assert [match.id for match in best] == ["m2", "m3", "m1"], "the older one of equal ones first"
+        assert lessons.best_matches(game.rules_hash, 1) == best[:1]
     again, about = walked(game, Remembering(knowledge=path), "m4")
     assert (again, about) == (SOLUTION, "the solution of an earlier match (goal 90)")
     with KnowledgeStore(path) as knowledge:
-        assert [match.goals for match in Lessons(knowledge).matches(game.rules_hash)] == [(20,), (90,), (90,), (90,)]
+        goals = [match.goals for match in Lessons(knowledge).matches(game.rules_hash)]
+        assert goals == [(20,), (90,), (90,), (0,), (90,)]
     reader = Remembering(knowledge=path, learn=False)
     assert walked(game, reader, "m5")[0] == SOLUTION, "also if it learns nothing"
 
 
 @pytest.mark.usefixtures("blind")
-def test_a_solution_is_played_under_other_names(tmp_path: Path) -> None:
-    game, path = load(WALK), tmp_path / "k.db"
-    sheet, renaming = scramble(game.rulesheet, np.random.default_rng(1))
-    memory = Remembering(knowledge=path)
-    memory.lessons.add_match(load("pegsolitaire"), PlayedMatch("m0", 0, 0, (("(jump a b c)",),), (50,)))
+def test_a_move_that_changes_nothing_is_left_out_of_a_solution(tmp_path: Path) -> None:
+    """Else the player could not tell whether it has made it."""
+    rules = WALK.replace("(true (step ?m)) (after ?m ?n)", "(true (step ?n))").replace(
+        "(true (step 4))", "(true (at 3))"
+    )
+    game = load(rules)
+    memory = Remembering(knowledge=tmp_path / "k.db")
     memory.lessons.add_match(game, PlayedMatch("m1", 0, 0, tuple((move,) for move in SOLUTION), (90,)))
-    memory.lessons.add_match(game, PlayedMatch("m2", 0, 0, (("stay",),) * 4, (20,)))
-    moves, about = walked(load(str(sheet)), memory, "m3")
-    assert moves == [renaming.theirs(move) for move in SOLUTION]
-    assert about.startswith("the solution of an earlier match")
+    assert walked(game, memory, "m2")[0] == ["up"] * 3
+
+
+@pytest.mark.usefixtures("blind")
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_a_solution_is_followed_after_forced_moves(tmp_path: Path, engine: str) -> None:
+    """The first choice is at the second ply, where the solution goes on."""
+    rules = WALK.replace("(legal robot stay)", "(<= (legal robot stay) (not (true (step 0))))")
+    game = load(rules, engine=engine)
+    memory = Remembering(knowledge=tmp_path / "k.db")
+    memory.lessons.add_match(game, PlayedMatch("m1", 0, 0, tuple((move,) for move in SOLUTION), (90,)))
+    assert walked(game, memory, "m2")[0] == SOLUTION
 
 
 @pytest.mark.usefixtures("blind")
@@ -330,10 +343,25 @@ def test_a_solution_is_played_under_other_names(tmp_path: Path) -> None:
     "moves", [SOLUTION[:3], [*SOLUTION, "up"], ["up", "down", "up", "up"], ["up", ")", "up", "up"]]
 )
 def test_a_match_that_contradicts_the_rules_is_no_solution(tmp_path: Path, moves: list[str]) -> None:
+    """The next best one is."""
     game = load(WALK)
     memory = Remembering(knowledge=tmp_path / "k.db")
-    memory.lessons.add_match(game, PlayedMatch("m1", 0, 0, tuple((move,) for move in moves), (90,)))
-    assert walked(game, memory, "m2")[1] == ""
+    for name, own, goal in (("m1", moves, 100), ("m2", SOLUTION, 90)):
+        memory.lessons.add_match(game, PlayedMatch(name, 0, 0, tuple((move,) for move in own), (goal,)))
+    assert walked(game, memory, "m3") == (SOLUTION, "the solution of an earlier match (goal 90)")
+
+
+@pytest.mark.parametrize("goals", ["[", '["a"]', "null"])
+def test_damaged_goals_cost_the_solutions_only(tmp_path: Path, goals: str, caplog: pytest.LogCaptureFixture) -> None:
+    game, path = load(WALK), tmp_path / "k.db"
+    with KnowledgeStore(path) as knowledge:
+        Lessons(knowledge).add_match(game, PlayedMatch("m1", 0, 0, tuple((move,) for move in SOLUTION), (90,)))
+        with knowledge.writing() as connection:
+            connection.execute("UPDATE played SET goals = ?", [goals])
+    with caplog.at_level(logging.WARNING):
+        moves, about = walked(game, Remembering(knowledge=path), "m2")
+    assert (len(moves), about) == (4, "")
+    assert "name another file" not in caplog.text, "the store is sound"
 
 
 def test_a_puzzle_is_played_without_a_store_that_cannot_be_read(

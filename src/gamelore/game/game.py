@@ -232,7 +232,7 @@ class Game:
         return self._engine.evaluate(states)
 
     def terminal(self, states: States) -> NDArray[np.bool_]:
-        """Return which states are terminal, without the goals, which take up to half of the time of `evaluate`.
+        """Return which states are terminal. This leaves out the goals, up to half of the time of `evaluate`.
 
         Args:
             states: uint64[batch, num_words].

@@ -52,7 +52,9 @@ _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four roun
 _LONGER = 2  # a state is tried against rivals with a startclock if its teaching took so many times as long
 _FEW_ROUNDS, _ENOUGH_ROUNDS = 8, 400  # of a trial: before its evidence counts in the order, and at most
 _OUTDATED, _YOUNG = 2, 3.0  # a state of the lesson is tried until another one was taught for so many times as long
-_PROMISING = 1.0  # logarithm of the capital of a gambler, above which a state is worth more time, or is not
+_PROMISING = (
+    1.0  # logarithm of a capital: a bet for a state that has won it earns more time, one against it ends trials
+)
 _HALFWAY, _PATIENCE = 2.5, 4  # with so much in an open trial, a state is not outdated before
 _AGAIN = 4  # a state is tried where another one has passed if its teaching took so many times as long
 _SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
@@ -385,7 +387,7 @@ class Course:
             OPENINGS: self._open_trials(rows, openings),
             _KNOB: islice(self._open_trials(rows, self._knob_trials(rows)), 1),
         }
-        trials = {kind: min(own, key=_rank, default=None) for kind, own in kinds.items()}
+        trials = {kind: min(own, key=_urgency, default=None) for kind, own in kinds.items()}
         for turn in range(self._turn, self._turn + len(_TURNS)):
             trial = trials[_TURNS[turn % len(_TURNS)]]
             if trial is not None:
@@ -420,14 +422,16 @@ class Course:
     def _lesson_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the trials of a state of the lesson, without evidence.
 
-        Where another state has passed, a state is tried again only if its teaching was much longer, and where it has
-        passed itself, against this startclock or a longer one, it needs no trial. The value of a variant is tried
-        against a longer startclock once it has passed against the shorter ones.
+        Where another state has passed, a state is tried again only if its teaching was much longer. A state that has
+        passed against this startclock or a longer one needs no trial. The value of a variant is tried against a longer
+        startclock once it has passed against the shorter ones. States that it has led are tried at once, except against
+        rivals with networks, which take a minute to learn.
         """
         if snapshot is None or not _differs(snapshot):
             return
         for startclock in self.startclocks:
-            least = 0.0 if self._variant[0] else _LONGER * startclock
+            is_led = self._variant[0] and startclock < LEAST_STARTCLOCK
+            least = 0.0 if is_led or snapshot.number == _CARRIED else _LONGER * startclock
             number = passed(rows, [startclock])
             if number is not None and number != snapshot.number:
                 least = max(least, _AGAIN * self._seconds_of(number))
@@ -438,6 +442,8 @@ class Course:
 
     def _due_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the open trials of a state of the lesson which promise something, or have not taken long.
+
+        A trial that speaks against the state is given up.
 
         So the time for trials is saved for states that know more, and these are tried as soon as they are there.
         """
@@ -627,7 +633,7 @@ class _Selection:
         return sum(scores) / len(scores) if scores else MIDDLE, -number
 
 
-def _rank(trial: TrialRow) -> tuple[int, int]:
+def _urgency(trial: TrialRow) -> tuple[int, int]:
     """Return what orders the trials of a kind of advice; the least is next.
 
     What passes against a longer startclock is taken for shorter ones, too. So the longest one is first, until some

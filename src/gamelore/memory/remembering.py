@@ -19,7 +19,6 @@ from ..matches.match import match_records
 from ..puzzles.portfolio import PuzzleSolution
 from ..search.champion import Gamelore, Schooling
 from ..search.settings import ChampionSettings, GrowthSettings
-from .retrieval import best_match
 from .schooling import GameMemory, MatchMemory
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from ..players.position_graph import PositionGraph
 
 _REMEMBERED = "an earlier match"  # the method of a solution
+_MOST_REPLAYED = 4  # matches, until one of them agrees with the rules
 _log = logging.getLogger(__name__)
 
 
@@ -111,12 +111,13 @@ class Remembering(Gamelore):
     def _earlier_solution(self, game: Game) -> PuzzleSolution | None:
         """See `Gamelore._earlier_solution`. A match that contradicts the rules is none."""
         try:
-            match = best_match(game, self.lessons)
+            matches = self.lessons.best_matches(game.rules_hash, _MOST_REPLAYED)
         except KnowledgeError as error:
             _log.warning("does not know its earlier solutions: %s", error)
             return None
-        moves = [joint[0] for joint in match.moves] if match is not None else []
-        return PuzzleSolution.of_moves(game, moves, _REMEMBERED)
+        moves = ([joint[0] for joint in match.moves] for match in matches)
+        solutions = (PuzzleSolution.of_moves(game, own, _REMEMBERED) for own in moves)
+        return next(filter(None, solutions), None)
 
     def num_matches(self, graph: PositionGraph, role: int) -> int:
         """See `net.belief.LastingPlayer`. Without a store, this is 0."""

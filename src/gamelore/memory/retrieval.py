@@ -5,8 +5,6 @@ same game under other names is copied as a whole, with its tests.
 
 The shapes of the rules bound the score of a map from above (see analysis/variants.py). They are compared with those of
 all games in the store at once. Only games with the same shapes are compared in full, and only the best few are mapped.
-
-A game with one role has no lesson. Its best match is the solution, and is retrieved under other names in the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..game.game import Game
-    from ..learning.store.lesson_rows import KeptLesson, Lessons, PlayedMatch
+    from ..learning.store.lesson_rows import KeptLesson, Lessons
     from ..learning.store.schema import GameRow
     from ..learning.store.taught_rows import StoredValue
 
@@ -128,23 +126,6 @@ class Relatives:
         return None
 
 
-def best_match(game: Game, lessons: Lessons) -> PlayedMatch | None:
-    """Return the best match of a game with one role, or of the same game under other names; None without a match."""
-    match = lessons.best_match(game.rules_hash)
-    if match is not None:
-        return match
-    shapes = rule_shapes(game.rulesheet)
-    for row in lessons.puzzles():
-        with _leaving_out(lessons, row.name):
-            sheet = parse(row.rules)
-            is_alike = np.array_equal(rule_shapes(sheet), shapes)
-            renaming = find_renaming(sheet, game.rulesheet, _RENAMING_SECONDS) if is_alike else None
-            other = lessons.best_match(row.rules_hash) if renaming is not None else None
-            if renaming is not None and other is not None:
-                return _renamed_match(other, renaming)
-    return None
-
-
 def _carried_value(
     game: Game, row: GameRow, names: NameMap, source: Rulesheet, lessons: Lessons
 ) -> CarriedValue | None:
@@ -189,13 +170,11 @@ def _renamed(kept: KeptLesson, renaming: Renaming) -> KeptLesson:
         frozenset(map(renaming.theirs, facts)): [move._replace(move=renaming.theirs(move.move)) for move in moves]
         for facts, moves in kept.openings.items()
     }
-    matches = [_renamed_match(match, renaming) for match in kept.matches]
+    matches = [
+        match._replace(moves=tuple(tuple(map(renaming.theirs, joint)) for joint in match.moves))
+        for match in kept.matches
+    ]
     return kept._replace(lesson=lesson, taught=taught, openings=openings, matches=matches)
-
-
-def _renamed_match(match: PlayedMatch, renaming: Renaming) -> PlayedMatch:
-    """Return a match under the other names of a renaming."""
-    return match._replace(moves=tuple(tuple(map(renaming.theirs, joint)) for joint in match.moves))
 
 
 def carried(stored: StoredValue, names: NameMap, source: Rulesheet, game: Game) -> StoredValue | None:

@@ -9,10 +9,10 @@ gets its first lesson in its first match of a game, tests it in the next ones, a
 
 If the store has no lesson about the game, but one about a variant (retrieval.py), the lesson begins with that. What was
 learned in the first startclock becomes its rival, and the following ones are used for the trials. A startclock of half
-a minute or more has room for trials at once: its last part tries the lesson against what was learned in the rest, if
-it was never tried against such a rival. A lesson that has no rival of this startclock yet is tried in the same way.
-What was learned makes a rival, or has trials against it, only if it had most of the startclock in CPU time: matches
-share a process, and a machine may be busy.
+a minute or more has room for trials at once: its last part tries the lesson against what was learned in the rest, if it
+was never tried against such a rival, and after the matches that decide about the network of this startclock. A lesson
+that has no rival of this startclock yet is tried in the same way. What was learned makes a rival, or has trials against
+it, only if it had most of the startclock in CPU time: matches share a process, and a machine may be busy.
 
 A knob (ledger.py) that has passed its test is used with a lesson that has passed.
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ..learning.store.lesson_rows import StoredLesson
 
 LINEAR_SECONDS = 10.0
-"""CPU seconds for which a linear value is taught; longer if its first generation or its trial has not ended by then."""
+"""CPU seconds for which a linear value is taught; more until a generation has ended, and while playouts are tried."""
 _TRIAL_SECONDS = 45.0  # after which the trial of informed playouts is given up
-_SELF_PLAY = 20.0  # CPU seconds before the first state of a network; after half of that, it is hardly of use
+_SELF_PLAY = 20.0  # CPU seconds of it before the first state of a network; after half of that, it is hardly of use
 _ENDLESS = 1 << 60  # walks
 
 

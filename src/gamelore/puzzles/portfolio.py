@@ -113,12 +113,19 @@ class PuzzleSolution:
 
     @classmethod
     def replayed(cls, game: Game, state: States, actions: NDArray[np.int32], method: str) -> PuzzleSolution:
-        """Return the solution that consists of legal actions, with its goal as the rules say it."""
+        """Return the solution that consists of legal actions, with its goal as the rules say it.
+
+        Where a position occurs again, the actions between are left out: a player could not tell how far it has come.
+        """
         states = [state]
         for action in actions:
             states.append(game.next(states[-1][None], np.array([[action]], np.int32))[0])
         goal = max(int(game.evaluate(states[-1][None])[1][0, 0]), 0)
-        return cls(goal, actions, np.array(states), method)
+        places, place, last = list[int](), 0, {state.tobytes(): place for place, state in enumerate(states)}
+        while (place := last[states[place].tobytes()]) < len(actions):
+            places.append(place)
+            place += 1
+        return cls(goal, actions[places], np.array(states)[[*places, -1]], method)
 
     @classmethod
     def of_moves(cls, game: Game, moves: Sequence[str], method: str) -> PuzzleSolution | None:

@@ -1,12 +1,11 @@
 """The strongest player: a search in each match whose trees are kept, and a value that is taught in the startclock.
 
 In a puzzle, a game with one role, it follows the best solution that the search of puzzles/portfolio.py has found, or
-that it remembers. While
-this is not known to be the best, a part of the time goes to the tree, too. The mean goal of the walks through a move is
-at most the best goal that can be reached after it. So a mean above the goal of the solution shows that a better end
-exists there, and then the player makes this move, and searches again from there.
+that of an earlier match. While this is not known to be the best, a part of the time goes to the tree, too. The mean
+goal of the walks through a move is at most the best goal that can be reached after it. So a mean above the goal of the
+solution shows that a better end exists there, and then the player makes this move, and searches again from there.
 
-A small game for two roles is solved, see solving.py. Then a won position is played without a search. In any other
+A small game for two roles is solved, see startclock.py. Then a won position is played without a search. In any other
 position the search and the values of the replies choose among the moves that keep the value: those that are hard to
 answer. In a sum of impartial games, see solver/nimbers.py, a winning move is made without a search. Where there is
 none, the player searches, because the other role may not know the theory.
@@ -107,6 +106,7 @@ class _Lane:
     plies     number of plies that these have followed; None if they have not begun
     puzzle    search for solutions, in a game with one role
     chosen    last (ply, move); None before the first
+    earlier   solution of a puzzle that the player remembers; None if there is none
     """
 
     game: Game
@@ -116,10 +116,11 @@ class _Lane:
     plies: int | None = None
     puzzle: PuzzleSearch | None = None
     chosen: tuple[int, int] | None = None
+    earlier: PuzzleSolution | None = None
 
-    def begin(self, prepared: Prepared | None) -> None:
+    def begin(self, prepared: Prepared | None, earlier: PuzzleSolution | None) -> None:
         """Begin a match."""
-        self.prepared, self.plies, self.chosen = prepared, None, None
+        self.prepared, self.earlier, self.plies, self.chosen = prepared, earlier, None, None
         if self.puzzle is not None:
             self.puzzle.forget()
 
@@ -148,10 +149,11 @@ class Gamelore(Player):
         game = started.graph.game
         self._lanes = {number: lane for number, lane in self._lanes.items() if lane.game is game}
         prepared = self._prepared_for(game, started.startclock)
+        earlier = self._earlier_solution(game) if game.num_roles == 1 else None
         if self._may_solve(game) and not self._has_clock:
             self._solving_of(game).run()
         for number in started.lanes.tolist():
-            self._lane(game, number).begin(prepared)
+            self._lane(game, number).begin(prepared, earlier)
 
     def end(self, role: int, finished: Finished) -> None:
         """See `Player.end`."""
@@ -277,8 +279,7 @@ class Gamelore(Player):
         """Return the search of a lane of a game with one role, below a state, uint64[words]."""
         puzzle, key = self._puzzle_of(lane), np.uint64(extend(_key(turn, index), _PUZZLE))
         if puzzle.state is None:
-            earlier = self._earlier_solution(lane.game)
-            puzzle.begin(state, key, earlier.after(state) if earlier is not None else None)
+            puzzle.begin(state, key, lane.earlier.after(state) if lane.earlier is not None else None)
         elif not puzzle.is_at(state):
             puzzle.advance(state, key)
         return puzzle
@@ -343,6 +344,8 @@ class Gamelore(Player):
         if lane.chosen is not None and lane.chosen[0] == int(turn.plies[0]):
             action = game.legal(state[None]).actions[lane.chosen[1]]
             state = game.next(state[None], np.array([[action]], np.int32))[0]
+            if game.terminal(state[None])[0]:
+                return False
         puzzle = self._puzzle(lane, turn, 0, state)
         # a batch can take longer than the slice
         return puzzle.run(deadline=turn.deadline) > 0 or puzzle.run(1) > 0

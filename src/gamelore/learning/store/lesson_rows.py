@@ -294,8 +294,10 @@ _WALKS = (
     "created, id FROM lesson WHERE game = ?"
 )
 _OPENINGS = "SELECT state, role, move, visits, value FROM opening WHERE game = ? ORDER BY state, move"
-_PLAYED = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ? ORDER BY number DESC LIMIT ?"
-_BEST = _PLAYED.replace("number DESC LIMIT ?", "json_extract(goals, '$[0]') DESC, number LIMIT 1")
+_PLAYED_CELLS = "SELECT number, id, role, startclock, moves, goals FROM played WHERE game = ?"
+_PLAYED = f"{_PLAYED_CELLS} ORDER BY number DESC LIMIT ?"
+_FIRST_GOAL = "CASE WHEN json_valid(goals) THEN json_extract(goals, '$[0]') END"
+_BEST = f"{_PLAYED_CELLS} AND {_FIRST_GOAL} > 0 ORDER BY {_FIRST_GOAL} DESC, number LIMIT ?"
 _TRIALS = f"SELECT {', '.join(TrialRow._fields)} FROM trial WHERE game = ? AND lesson = ?"
 
 
@@ -382,14 +384,7 @@ class Lessons:
 
     def games(self) -> list[GameRow]:
         """Return all games that have a lesson, oldest first."""
-        return self._games("id IN (SELECT game FROM lesson)")
-
-    def puzzles(self) -> list[GameRow]:
-        """Return all games with one role that were played, oldest first."""
-        return self._games("json_array_length(roles) = 1 AND id IN (SELECT game FROM played)")
-
-    def _games(self, condition: str) -> list[GameRow]:
-        query = f"SELECT name, rules_hash, rules FROM game WHERE {condition} ORDER BY id"
+        query = "SELECT name, rules_hash, rules FROM game WHERE id IN (SELECT game FROM lesson) ORDER BY id"
         with self.knowledge.reading() as connection:
             return typed(connection.execute(query), GameRow)
 
@@ -559,11 +554,13 @@ class Lessons:
             rows = typed(connection.execute(_PLAYED, (game, most)), _PlayedCells)
             return {row.number: _played(row) for row in reversed(rows)}
 
-    def best_match(self, rules_hash: str) -> PlayedMatch | None:
-        """Return the match with the highest goal of the first role, the first of equal ones; None without a match."""
+    def best_matches(self, rules_hash: str, most: int) -> list[PlayedMatch]:
+        """Return so many matches with the highest goals of the first role, the best one first, of equal ones the older.
+
+        Matches that gave this role nothing are left out.
+        """
         with self._reading(rules_hash) as (connection, game):
-            rows = typed(connection.execute(_BEST, [game]), _PlayedCells)
-            return next(map(_played, rows), None)
+            return [*map(_played, typed(connection.execute(_BEST, (game, most)), _PlayedCells))]
 
     def num_matches(self, rules_hash: str, role: int) -> int:
         """Return the number of matches of a game in which the player had a role."""
