@@ -3,9 +3,9 @@
 FOLDER has rulesheets as NAME.kif. The games are those for two roles in which never both have a choice, in 64 random
 matches, and that can be studied; those of sealed families (lab/families.toml) are left out, or, with `--sealed`, the
 only ones. Games that the player solves in SOLVED_IN seconds of CPU time are studied for the transfer map, but play no
-contests: it plays them by their solutions, with memory and without. So are games that are too large for self-play. What
-is played, and how, is the protocol in docs/memory/protocol.md; `plan` is the same in code. All lots are drawn with the
-seed SEED.
+contests: it plays them by their solutions, with memory and without. Games that are too large for self-play play none,
+either, see `contestants`. What is played, and how, is the protocol in docs/memory/protocol.md; `plan` is the same in
+code. All lots are drawn with the seed SEED.
 
 `--stage study` makes the teachings only, `--stage contests` plays the contests, `--stage replay` plays fresh matches of
 the games in which memory may be of harm, and `--stage report` prints the tables. A run that was interrupted goes on.
