@@ -52,9 +52,7 @@ _MOVE_OF_STARTCLOCK = 1 / 4000  # time for a move of a trial, at most; four roun
 _LONGER = 2  # a state is tried against rivals with a startclock if its teaching took so many times as long
 _FEW_ROUNDS, _ENOUGH_ROUNDS = 8, 400  # of a trial: before its evidence counts in the order, and at most
 _OUTDATED, _YOUNG = 2, 3.0  # a state of the lesson is tried until another one was taught for so many times as long
-_PROMISING = (
-    1.0  # logarithm of a capital: a bet for a state that has won it earns more time, one against it ends trials
-)
+_PROMISING = 1.0  # logarithm of a capital: won by bets for a state, it is worth more time; against it, none
 _HALFWAY, _PATIENCE = 2.5, 4  # with so much in an open trial, a state is not outdated before
 _AGAIN = 4  # a state is tried where another one has passed if its teaching took so many times as long
 _SHARE_OF_TEACHING = 0.5  # a state that promises nothing is tried for so many times as long as its teaching took
@@ -443,9 +441,8 @@ class Course:
     def _due_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the open trials of a state of the lesson which promise something, or have not taken long.
 
-        A trial that speaks against the state is given up.
-
-        So the time for trials is saved for states that know more, and these are tried as soon as they are there.
+        A trial that speaks against the state is given up. So the time for trials is saved for states that know more,
+        and these are tried as soon as they are there.
         """
         if snapshot is None:
             return

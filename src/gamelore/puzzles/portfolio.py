@@ -113,13 +113,20 @@ class PuzzleSolution:
 
     @classmethod
     def replayed(cls, game: Game, state: States, actions: NDArray[np.int32], method: str) -> PuzzleSolution:
-        """Return the solution that consists of legal actions, with its goal as the rules say it.
-
-        Where a position occurs again, the actions between are left out: a player could not tell how far it has come.
-        """
+        """Return the solution that consists of legal actions, with its goal as the rules say it."""
         states = [state]
         for action in actions:
             states.append(game.next(states[-1][None], np.array([[action]], np.int32))[0])
+        return cls._without_loops(game, states, actions, method)
+
+    @classmethod
+    def _without_loops(
+        cls, game: Game, states: Sequence[States], actions: NDArray[np.int32], method: str
+    ) -> PuzzleSolution:
+        """Return the solution along some positions, with both ends.
+
+        Where a position occurs again, the actions between are left out: a player could not tell how far it has come.
+        """
         goal = max(int(game.evaluate(states[-1][None])[1][0, 0]), 0)
         places, place, last = list[int](), 0, {state.tobytes(): place for place, state in enumerate(states)}
         while (place := last[states[place].tobytes()]) < len(actions):
@@ -133,17 +140,18 @@ class PuzzleSolution:
 
         Return None if the rules do not allow one of them, or if the match does not end with the last one.
         """
-        state, actions = game.initial[None], np.empty(len(moves), np.int32)
+        states, actions = [game.initial], np.empty(len(moves), np.int32)
         for number, move in enumerate(moves):
             try:
                 actions[number] = game.action(0, move)
             except GameloreError:  # no move of the game
                 return None
+            state = states[-1][None]
             if actions[number] not in game.legal(state).actions:
                 return None
-            state = game.next(state, actions[None, number : number + 1])
-        is_whole = len(moves) > 0 and game.terminal(state)[0]
-        return cls.replayed(game, game.initial, actions, method) if is_whole else None
+            states.append(game.next(state, actions[None, number : number + 1])[0])
+        is_whole = len(moves) > 0 and game.terminal(states[-1][None])[0]
+        return cls._without_loops(game, states, actions, method) if is_whole else None
 
     def after(self, state: States) -> PuzzleSolution | None:
         """Return the part of the solution from a position on; None if it is not on the way, or is the end."""
