@@ -193,7 +193,7 @@ def test_a_game_is_mapped_onto_itself() -> None:
     game = load("breakthrough")
     circuit = game.circuit
     assert circuit is not None
-    texts = [game.fact_text(bit) for bit in range(circuit.num_facts)]
+    texts = list(game.fact_texts)
     names = map_names(game.rulesheet, game.rulesheet)
     mapped = map_facts(names, game.rulesheet, game.rulesheet, texts, texts)
     assert mapped.rows.tolist() == mapped.columns.tolist() == list(range(len(texts)))

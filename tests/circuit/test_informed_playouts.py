@@ -60,7 +60,7 @@ def positions(game: Game, matches: int, seed: int) -> State:
 def turns_and_idle(game: Game) -> tuple[list[int], list[int]]:
     """Return the facts that give the roles the turn, and the idle actions."""
     assert game.circuit is not None
-    facts = [game.fact_text(bit) for bit in range(game.circuit.num_facts)]
+    facts = list(game.fact_texts)
     return [facts.index(f"(control {role})") for role in game.roles], [game.action(role, "noop") for role in (0, 1)]
 
 

@@ -51,7 +51,7 @@ def test_colours_say_how_good_a_fact_is() -> None:
 def test_any_game_gives_a_whole_picture(name: str) -> None:
     game = load(name)
     assert game.circuit is not None
-    facts = [game.fact_text(bit) for bit in range(game.circuit.num_facts)]
+    facts = list(game.fact_texts)
     picture = drawn(name, {role: dict.fromkeys(facts, 2.0) for role in game.roles})
     wide, high = float(picture.get("width", 0)), float(picture.get("height", 0))
     for element in picture.iter(f"{SVG}rect"):

@@ -31,7 +31,7 @@ from gamelore.learning.store.taught_rows import StoredNetwork, StoredValue
 from gamelore.memory import course as course_module
 from gamelore.memory import rivals as rivals_module
 from gamelore.memory import tuition as tuition_module
-from gamelore.memory.lesson import fact_texts, restored_network, stored_network
+from gamelore.memory.lesson import restored_network, stored_network
 from gamelore.networks.self_play import SelfPlay, SelfPlaySettings
 from gamelore.search.settings import TeachingSettings
 
@@ -76,7 +76,7 @@ def test_a_shuffled_lesson_has_the_weights_of_the_other_game() -> None:
     lesson = StoredLesson(3, 10, 1000, 2.0, value, b"progress", id="an id")
     mixed = shuffled(game, lesson, np.random.default_rng(1))
     assert sorted(mixed.value.weights.values()) == sorted(weights.values())
-    assert mixed.value.weights.keys() <= set(fact_texts(game))
+    assert mixed.value.weights.keys() <= set(game.fact_texts)
     assert (mixed.value.determination, mixed.value.constants, mixed.progress) == (0.5, (0.125, 0.375), b"")
     assert mixed.id == "an id", "so that tests of the game's own lesson do not count"
     assert shuffled(game, lesson, np.random.default_rng(2)).value.weights != mixed.value.weights
@@ -89,7 +89,7 @@ def test_a_shuffled_network_has_the_entries_of_the_other_game(monkeypatch: pytes
     value = StoredValue(0.5, 0.25, None, (0.125, 0.375), {}, stored_network(other, self_play.network))
     mixed = shuffled(game, StoredLesson(3, 10, 1000, 2.0, value), np.random.default_rng(1)).value
     assert mixed.network is not None
-    assert set(mixed.network.facts) <= set(fact_texts(game))
+    assert set(mixed.network.facts) <= set(game.fact_texts)
     network = restored_network(game, mixed.network)
     assert network is not None
     assert network.entries.any()

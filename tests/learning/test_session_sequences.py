@@ -303,7 +303,7 @@ def test_what_counts_steps_is_left_out() -> None:
 
 def facts_of(game: gamelore.Game) -> list[str]:
     assert game.circuit is not None
-    return [game.fact_text(fact) for fact in range(game.circuit.num_facts)]
+    return list(game.fact_texts)
 
 
 GOOD = SequenceRow("xplayer", "solo", ("(does xplayer (mark 1 1))",), frozenset({"(cell 1 1 b)"}), 2, True)

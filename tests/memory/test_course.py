@@ -212,6 +212,7 @@ def test_both_sides_of_a_trial_have_the_same_time(game: Game, lessons: Lessons) 
 
 def test_a_rival_learns_for_its_startclock_in_small_pieces(game: Game, lessons: Lessons) -> None:
     course, seconds = Course(game, lessons), [0.0]
+    assert course.tuition.teacher is not None  # the first one in a process loads what all need
     while (rival := course._rivals._new_rival(1, monotonic() + 0.02)) is None:
         seconds.append(course._rivals._pupils[1].seconds)
     assert all(before < after < before + 0.5 for before, after in pairwise(seconds))
@@ -262,7 +263,7 @@ def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, mon
     newest = course.snapshot
     assert newest is not None
     first, second, third, fourth, fifth, sixth = (
-        newest._replace(number=number, seconds=seconds)
+        replace(newest, number=number, seconds=seconds)
         for number, seconds in ((90, 0.1), (91, 5.9), (92, 6.0), (93, 11.9), (94, 12.0), (95, 24.0))
     )
     for name, value in (("_LONGER", 0.0), ("_SHARE_OF_TEACHING", inf)):  # however fast the machine is
@@ -299,7 +300,7 @@ def test_the_time_for_trials_is_saved_for_states_that_promise_more(
 ) -> None:
     course = Course(game, lessons)
     value = replace(LinearValue.zero(game), determination=0.5)
-    young, newest = (Snapshot(n, 10.0 * n, value, GrowthSettings()) for n in (2, 3))
+    young, newest = (Snapshot(n, 10.0 * n, GrowthSettings(), lambda: value) for n in (2, 3))
     course.startclocks = [1]
     monkeypatch.setattr(course._rivals, "seconds_of", lambda num: 0.1 * num)
     row = TrialRow(LESSON, 2, rival_name(1), 100, 50.0, 25.0, 0.9, 0.0)
@@ -311,7 +312,7 @@ def test_the_time_for_trials_is_saved_for_states_that_promise_more(
     assert list(course._due_trials([losing._replace(worse=0.9)], young)) == [losing._replace(worse=0.9)]
     other = row._replace(against=rival_name(60), num=50)
     assert list(course._due_trials([row._replace(num=50), other], young)) == [], "all rivals count"
-    carried = young._replace(seconds=0.0)
+    carried = replace(young, seconds=0.0)
     course._variant = "a variant", 0.5
     assert list(course._due_trials([row], carried)) == [row]
     course._candidate, course.snapshot = young, newest
@@ -324,10 +325,10 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
 ) -> None:
     monkeypatch.setattr(course_module, "_LONGER", 2)
     course = Course(game, lessons)
-    value, rows = LinearValue.zero(game), list[TrialRow]()
+    value, rows = replace(LinearValue.zero(game), determination=0.5), list[TrialRow]()
 
     def startclocks(seconds: float) -> list[str]:
-        snapshot = Snapshot(3, seconds, replace(value, determination=0.5), GrowthSettings())
+        snapshot = Snapshot(3, seconds, GrowthSettings(), lambda: value)
         return [row.against for row in course._lesson_trials(rows, snapshot)]
 
     assert startclocks(1.9) == []
@@ -344,7 +345,7 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
     course._variant = "a variant", 0.5
     assert startclocks(0.0) == [rival_name(1), rival_name(10)], "its teaching does not count"
     assert startclocks(120.0) == [rival_name(1), rival_name(10), rival_name(60)], "except against a network"
-    carried = Snapshot(0, 0.0, replace(value, determination=0.5), GrowthSettings())
+    carried = Snapshot(0, 0.0, GrowthSettings(), lambda: value)
     assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(1)]
     rows.append(TrialRow(LESSON, 0, rival_name(1), 400, 300.0, 1.0, 30.0, 0.0))
     assert [row.against for row in course._lesson_trials(rows, carried)] == [rival_name(10)]
@@ -353,7 +354,7 @@ def test_a_state_is_tried_only_if_its_teaching_was_longer(
 def test_a_longer_startclock_comes_first_as_long_as_it_promises_something(game: Game, lessons: Lessons) -> None:
     course = Course(game, lessons)
     value = replace(LinearValue.zero(game), determination=0.5)
-    course.snapshot, course.startclocks = Snapshot(3, 1000.0, value, GrowthSettings()), [1, 10]
+    course.snapshot, course.startclocks = Snapshot(3, 1000.0, GrowthSettings(), lambda: value), [1, 10]
     short, long = (TrialRow(LESSON, 3, rival_name(startclock), 7, 3.5, 1.0, 0.5, 0.5) for startclock in (1, 10))
     for rows, expected in (
         ([], long),
@@ -601,6 +602,30 @@ def test_a_course_goes_on_from_what_another_process_has_stored(game: Game, lesso
     assert waiting.tuition is tuition, "nothing is new"
 
 
+def test_a_value_in_use_is_read_once_and_made_when_it_is_needed(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studied(game, lessons, until=lambda told: bool(lessons.generations(game.rules_hash)))
+    made = list[StoredValue]()
+    restored = course_module.restored_value
+    monkeypatch.setattr(
+        course_module, "restored_value", lambda game, value: (made.append(value), restored(game, value))[1]
+    )
+    course = Course(game, lessons)
+    newest = course.snapshot
+    assert newest is not None
+    assert made == []
+    assert newest.value is newest.value
+    assert len(made) == 1
+    assert course.stored_snapshot(LESSON, newest.number) is newest
+    assert course.stored_snapshot(LESSON, newest.number + 1) is None
+    lesson = lessons.find(game.rules_hash)
+    assert lesson is not None
+    lessons.put(game, replace(lesson, walks=lesson.walks + 1))
+    course.refresh()
+    assert course.stored_snapshot(LESSON, newest.number) is not newest, "another process may have begun anew"
+
+
 def test_the_trial_of_playouts_is_not_begun_anew(game: Game, lessons: Lessons) -> None:
     """While a trial runs, the walks of the lesson stand still; nothing new is stored, and nothing is lost."""
     course, _ = studied(game, lessons)
@@ -770,7 +795,7 @@ def test_lessons_openings_and_knobs_take_turns(game: Game, lessons: Lessons, pro
     course.startclocks = [1, 10]
     course._ledger.describe(monotonic() + 60)
     assert course.snapshot is not None
-    course.snapshot = course.snapshot._replace(seconds=1000.0)
+    course.snapshot = replace(course.snapshot, seconds=1000.0)
     advice = []
     for _ in range(10):
         trial = course._chosen_trial(lessons.trials(game.rules_hash))

@@ -14,6 +14,7 @@ from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import lesson as lesson_module
 from gamelore.memory.lesson import (
     begun_anew,
+    is_as_assumed,
     restored,
     restored_network,
     restored_value,
@@ -65,12 +66,17 @@ def test_a_teacher_goes_on_with_what_it_has_found_out_about_interests() -> None:
     game = load("connect3")
     assert teacher_of(game).assumption == 100
     state = replace(paused(game, 5_000), as_assumed=False)
-    again = restored(game, stored(game, state, 1.5, None))
+    lesson = stored(game, state, 1.5, None)
+    again = restored(game, lesson)
     assert not again.as_assumed
+    assert not is_as_assumed(lesson)
     teacher = teacher_of(game, again)
     assert teacher.assumption == UNRELATED
     assert not teacher.pause().as_assumed
-    assert restored(game, stored(game, paused(game, 5_000), 1.5, None)).as_assumed
+    other = stored(game, paused(game, 5_000), 1.5, None)
+    assert restored(game, other).as_assumed
+    assert is_as_assumed(other)
+    assert is_as_assumed(replace(other, progress=other.progress[:-30]))
 
 
 def test_a_damaged_or_foreign_progress_begins_the_generation_anew() -> None:

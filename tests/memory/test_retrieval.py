@@ -8,7 +8,6 @@ import pytest
 from gamelore import Game, load
 from gamelore.learning.store.lesson_rows import Lessons, OpeningMove, StoredLesson, TrialRow
 from gamelore.learning.store.taught_rows import NOTHING, StoredValue
-from gamelore.memory.lesson import fact_texts
 from gamelore.memory.retrieval import CarriedValue, Relatives
 from gamelore.rulesheets import path
 
@@ -16,7 +15,7 @@ from gamelore.rulesheets import path
 def remember(lessons: Lessons, game: Game, informed: float | None = None) -> StoredValue:
     """Store a lesson whose weights are drawn by lot."""
     rng = np.random.default_rng(1)
-    weights = {fact: tuple(rng.normal(size=game.num_roles).astype(np.float32).tolist()) for fact in fact_texts(game)}
+    weights = {fact: tuple(rng.normal(size=game.num_roles).astype(np.float32).tolist()) for fact in game.fact_texts}
     value = StoredValue(0.5, 0.25, informed, (0.125, 0.375, 0.5)[: game.num_roles], weights)
     lessons.put(game, StoredLesson(2, 10, 1000, 1.0, value))
     return value

@@ -153,6 +153,8 @@ def test_what_is_known_of_goals_is_kept(game: Game, as_assumed: bool) -> None:
     progress = own._stage.progress._replace(as_assumed=as_assumed)
     again = tuition_of(game, replace(own.lesson(), progress=packed_play(game, progress)))
     assert (again.assumption == UNRELATED) == (not as_assumed)
+    assert again._present is None, "a match asks for it, and self-play takes long to read"
+    assert (again._stage.assumption == UNRELATED) == (not as_assumed)
 
 
 @pytest.mark.parametrize(

@@ -494,9 +494,9 @@ class ClickMap:
         self._lines: dict[tuple[Slot, str], Step] = {}
         self._fact_numbers: dict[str, int] = {}
         self._facts: list[tuple[int, bool, Sequence[int]]] = []
-        for bit in range(game.circuit.num_facts if game.circuit else 0):
+        for fact in game.fact_texts if game.circuit else ():
             check()
-            self._fact_number(game.fact_text(bit))
+            self._fact_number(fact)
         self._learn_facts()
 
     @classmethod

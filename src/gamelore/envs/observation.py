@@ -57,14 +57,14 @@ class Observation:
                 f"expected a game that is compiled as a whole, got {game.name} on the {game.engine} engine: "
                 f"{game.engine_reason}"
             )
-        texts = [game.fact_text(number) for number in range(game.native.circuit.num_facts)]
+        texts = game.fact_texts
         grid = _Grid.of(game, texts) if kind != "facts" else None
         if grid is None and kind == "planes":
             raise GameloreError(
                 f"expected a game with a board of squares for planes, got {game.name}; take the observation facts"
             )
         if grid is None or (kind == "auto" and len(grid.others) > MOST_OTHERS):
-            return cls("facts", (len(texts),), np.arange(len(texts)), tuple(texts))
+            return cls("facts", (len(texts),), np.arange(len(texts)), texts)
         return grid.planes()
 
     def observe(self, states: NDArray[np.uint64]) -> NDArray[np.uint8]:

@@ -324,14 +324,9 @@ class Game:
         """
         return frozenset(map(self._engine.names.text, self._engine.facts(state)))
 
-    def fact_text(self, bit: int) -> str:
-        """Return the fact that a bit of a native state stands for.
-
-        Args:
-            bit: index from 0 to `circuit.num_facts` - 1. Bit i is bit i % 64 of word i // 64.
-
-        Returns:
-            The fact as text.
+    @cached_property
+    def fact_texts(self) -> tuple[str, ...]:
+        """The facts that the bits of a native state stand for, as text. Bit i is bit i % 64 of word i // 64.
 
         Raises:
             GameloreError: the game is not compiled.
@@ -340,7 +335,11 @@ class Game:
             raise GameloreError(
                 f"expected a compiled game, got {self.name}, which is not compiled: {self.engine_reason}"
             )
-        return self._engine.names.text(self.circuit.facts[bit])
+        return tuple(map(self._engine.names.text, self.circuit.facts))
+
+    def fact_text(self, bit: int) -> str:
+        """Return the fact that a bit of a native state stands for, see `fact_texts`."""
+        return self.fact_texts[bit]
 
     def state_of(self, position: Position) -> NDArray[np.uint64]:
         """Return the state of a position of this game, which may have been loaded apart.

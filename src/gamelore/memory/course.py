@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from time import monotonic, process_time
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from weakref import WeakValueDictionary
 
 from ..learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredLesson, TrialRow
+from ..learning.store.taught_rows import Taught
 from ..search.rounds import Rounds
 from ..search.settings import GrowthSettings, TeachingSettings
 from ..search.startclock import LEAST_STARTCLOCK, Pupil
@@ -70,13 +72,32 @@ Told: TypeAlias = StoredLesson | TrialRow | int
 """What a course reports: a lesson that was stored, evidence from trials, or the number of positions in the book."""
 
 
-class Snapshot(NamedTuple):
-    """A value of a lesson, with the parameters of the search that go with it, see `StoredLesson.snapshot`."""
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A value that was taught, with the parameters of the search that go with it, see `StoredLesson.snapshot`.
+
+    The value is made when it is first needed, because a network takes some tens of milliseconds.
+
+    number   of the state of the lesson, or of the rival
+    seconds  CPU seconds of teaching
+    growth   parameters of the search
+    restore  returns the value
+    """
 
     number: int
     seconds: float
-    value: LinearValue | None
     growth: GrowthSettings
+    restore: Callable[[], LinearValue | None]
+
+    @classmethod
+    def of(cls, game: Game, taught: Taught) -> Snapshot:
+        """Return the snapshot of a value from the store."""
+        growth = with_decision(taught.value.informed)
+        return cls(taught.number, taught.seconds, growth, partial(restored_value, game, taught.value))
+
+    @cached_property
+    def value(self) -> LinearValue | None:
+        return self.restore()
 
     @property
     def plan(self) -> SearchPlan:
@@ -124,6 +145,7 @@ class Course:
         self._ledger = Ledger(game, lessons, self._key)
         self._following: tuple[float, TrialRow | None] | None  # the trial to go on with, and when it was chosen
         self._turn = 0  # of _TURNS, the next one
+        self._snapshots = WeakValueDictionary[tuple[str, int], Snapshot]()  # those in use, by pupil and number
         self._book: Book | None = None  # until it is needed
         self.tuition = self._resumed()
 
@@ -145,15 +167,15 @@ class Course:
         self._id = lesson.id if lesson else ""
         self._num_generations = lesson.generation if lesson else 0
         self._contests.clear()
+        self._snapshots.clear()
         self._following = None
         self.snapshot: Snapshot | None = None
         self._candidate: Snapshot | None = None  # the state of the lesson that is tried
         self._tuned: Snapshot | None = None  # the state with which knobs are tried
         if lesson is not None and lesson.snapshot >= 0:
-            self.snapshot = self._stored_snapshot(lesson.snapshot)
+            self.snapshot = self.stored_snapshot(LESSON, lesson.snapshot)
             if self.snapshot is None:  # the value of a variant is not stored yet
-                carried = restored_value(self.game, lesson.value), with_decision(lesson.value.informed)
-                self.snapshot = Snapshot(lesson.snapshot, 0.0, *carried)
+                self.snapshot = Snapshot.of(self.game, Taught(lesson.snapshot, 0, 0.0, lesson.value))
         return Tuition(self.game, self._key, lesson)
 
     @cached_property
@@ -335,7 +357,9 @@ class Course:
             return None
         self._stored_walks = lesson.walks
         if lesson.generation and (self.snapshot is None or lesson.snapshot > self.snapshot.number):
-            self.snapshot = self._stored_snapshot(lesson.snapshot)  # which another process may have stored before
+            self.snapshot = self.stored_snapshot(
+                LESSON, lesson.snapshot
+            )  # which another process may have stored before
             self._following = None
         return lesson
 
@@ -400,7 +424,7 @@ class Course:
             return
         if candidate is None:
             numbers = [row.number for row in rows if row.advice == LESSON and row.number < newest.number]
-            candidate = (self._stored_snapshot(max(numbers)) if numbers else None) or newest
+            candidate = (self.stored_snapshot(LESSON, max(numbers)) if numbers else None) or newest
         is_halfway = any(row.better >= _HALFWAY for row in self._due_trials(rows, candidate))
         factor = _PATIENCE if is_halfway else _OUTDATED
         is_outdated = newest.seconds >= factor * max(candidate.seconds, _YOUNG)
@@ -410,12 +434,13 @@ class Course:
             self._candidate = candidate
             self._contests.clear()
 
-    def _stored_snapshot(self, number: int) -> Snapshot | None:
-        """Return a state of the lesson; None if the store lacks it."""
-        for taught in self._lessons.taught(self.game.rules_hash, LESSON, number):
-            value, growth = restored_value(self.game, taught.value), with_decision(taught.value.informed)
-            return Snapshot(number, taught.seconds, value, growth)
-        return None
+    def stored_snapshot(self, pupil: str, number: int) -> Snapshot | None:
+        """Return a value of a pupil, `LESSON` or a rival; None if the store lacks it. One in use is not read again."""
+        snapshot = self._snapshots.get((pupil, number))
+        if snapshot is None:
+            for taught in self._lessons.taught(self.game.rules_hash, pupil, number):
+                snapshot = self._snapshots[pupil, number] = Snapshot.of(self.game, taught)
+        return snapshot
 
     def _lesson_trials(self, rows: Sequence[TrialRow], snapshot: Snapshot | None) -> Iterator[TrialRow]:
         """Yield the trials of a state of the lesson, without evidence.
@@ -425,7 +450,7 @@ class Course:
         startclock once it has passed against the shorter ones. States that it has led are tried at once, except against
         rivals with networks, which take a minute to learn.
         """
-        if snapshot is None or not _differs(snapshot):
+        if snapshot is None:
             return
         for startclock in self.startclocks:
             is_led = self._variant[0] and startclock < LEAST_STARTCLOCK
@@ -433,7 +458,7 @@ class Course:
             number = passed(rows, [startclock])
             if number is not None and number != snapshot.number:
                 least = max(least, _AGAIN * self._seconds_of(number))
-            if number != snapshot.number and snapshot.seconds >= least:
+            if number != snapshot.number and snapshot.seconds >= least and _differs(snapshot):
                 yield TrialRow(LESSON, snapshot.number, rival_name(startclock))
             if snapshot.number == _CARRIED and number is None:
                 break
@@ -457,7 +482,7 @@ class Course:
         """Yield the trials of knobs with the newest state of the lesson that has passed, the next one first."""
         number = passed(rows, self.startclocks)
         if self._tuned is None or self._tuned.number != number:
-            self._tuned = self._stored_snapshot(number) if number is not None else None
+            self._tuned = self.stored_snapshot(LESSON, number) if number is not None else None
         if self._tuned is not None:
             yield from self._ledger.trials(rows, self._tuned.value, self._tuned.growth)
 

@@ -93,7 +93,7 @@ def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:
     if len(stored.constants) != game.num_roles:
         return None
     value, weights = LinearValue.zero(game), {fact.lower(): own for fact, own in stored.weights.items()}
-    for bit, fact in enumerate(fact_texts(game)):
+    for bit, fact in enumerate(game.fact_texts):
         if fact.lower() in weights:
             value.weights[:, bit] = weights[fact.lower()]
     value.constants[:] = stored.constants
@@ -122,7 +122,7 @@ def restored_network(game: Game, stored: StoredNetwork) -> Network | None:
     if (len(entries), len(strides)) != (game.num_roles, len(stored.facts)):
         return None
     numbers = {fact.lower(): number for number, fact in enumerate(stored.facts)}
-    rows = np.array([numbers.get(fact.lower(), -1) for fact in fact_texts(game)], np.int64)
+    rows = np.array([numbers.get(fact.lower(), -1) for fact in game.fact_texts], np.int64)
     own = np.where(rows[:, None] >= 0, strides[rows], np.int32(0)).astype(np.int32)
     return Network(own, offsets, entries.astype(np.float32))
 
@@ -193,6 +193,15 @@ def restored_play(game: Game, lesson: StoredLesson) -> PlayProgress | None:
     return PlayProgress(SelfPlayState(network, sums, changes, 0, 0), NEXT_STATE * lesson.seconds, True)
 
 
+def is_as_assumed(lesson: StoredLesson) -> bool:
+    """Return `PlayProgress.as_assumed` of a lesson, without its large arrays; True where its progress is damaged."""
+    try:
+        with np.load(io.BytesIO(lesson.progress), allow_pickle=False) as arrays:
+            return bool(arrays["numbers"][2] if "numbers" in arrays else arrays.get("as_assumed", True))
+    except Exception:  # see `_unpacked_play`
+        return True
+
+
 def _unpacked_play(game: Game, packed: bytes) -> PlayProgress | None:
     """Return the self-play in an npz file; None if it has none, or is of another layout, or damaged."""
     try:
@@ -200,16 +209,17 @@ def _unpacked_play(game: Game, packed: bytes) -> PlayProgress | None:
             if not np.array_equal(arrays["layout"], _layout(game)):
                 return None
             num_facts, num_tuples, num_roles, room = arrays["shape"].tolist()
-            if (num_facts, num_roles) != (len(fact_texts(game)), game.num_roles) or num_tuples > MOST_TUPLES:
+            if (num_facts, num_roles) != (len(game.fact_texts), game.num_roles) or num_tuples > MOST_TUPLES:
                 return None
             strides = np.zeros((num_facts, num_tuples), np.int32)
             strides.ravel()[arrays["places"]] = arrays["strides"]
             if not _are_tuples(strides, arrays["offsets"], room):
                 return None
-            entries, sums, changes = learned = np.zeros((3, num_roles, room), np.float32)
-            learned.reshape(3, -1)[:, arrays["changed"]] = arrays["learned"]
-            if not np.isfinite(learned).all() or min(changes.min(), *arrays["numbers"]) < 0:
+            learned = arrays["learned"].astype(np.float32, copy=False)  # entries, sums and changes
+            if not np.isfinite(learned).all() or min(learned[2].min(initial=0.0), *arrays["numbers"]) < 0:
                 return None
+            entries, sums, changes = whole = np.zeros((3, num_roles, room), np.float32)
+            whole.reshape(3, -1)[:, arrays["changed"]] = learned
             if not isfinite(arrays["due"]):
                 return None
             matches, positions, as_assumed = arrays["numbers"].tolist()
@@ -233,12 +243,6 @@ def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays)
     return file.getvalue()
-
-
-def fact_texts(game: Game) -> list[str]:
-    """Return the facts of a game that has a circuit, in the order of the bits of a state."""
-    assert game.circuit is not None
-    return [game.fact_text(bit) for bit in range(game.circuit.num_facts)]
 
 
 def _packed(game: Game, state: TeachingState) -> bytes:
@@ -313,5 +317,5 @@ def _symmetric(arrays: np.lib.npyio.NpzFile) -> NDArray[np.float64]:
 
 def _layout(game: Game) -> NDArray[np.uint8]:
     """Return a hash of the order of the facts and of the classes that share a weight, uint8[32]."""
-    digest = hashlib.sha256("\n".join(fact_texts(game)).lower().encode() + fact_classes(game).tobytes())
+    digest = hashlib.sha256("\n".join(game.fact_texts).lower().encode() + fact_classes(game).tobytes())
     return np.frombuffer(digest.digest(), np.uint8)

@@ -22,7 +22,7 @@ from ..errors import KnowledgeError
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON, naming_lesson
 from ..search.value import LinearValue
-from .lesson import begun_anew, fact_texts, stored_value
+from .lesson import begun_anew, stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,7 +189,7 @@ def carried(stored: StoredValue, names: NameMap, source: Rulesheet, game: Game) 
     if not stored.constants or any(role not in theirs for role in own):
         return None
     roles = [theirs.index(str(role)) for role in own]
-    facts, texts = list(stored.weights), fact_texts(game)
+    facts, texts = list(stored.weights), game.fact_texts
     weights = np.array(list(stored.weights.values()), np.float32).reshape(len(facts), len(stored.constants)).T
     moved = map_facts(names, source, game.rulesheet, facts, texts).carried(weights[roles], len(texts))
     if not moved.any() and not stored.informed:

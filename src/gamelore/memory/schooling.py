@@ -31,10 +31,10 @@ import numpy as np
 from ..errors import KnowledgeError
 from ..learning.store.lesson_rows import LESSON, OPENINGS, TrialRow
 from .advice import Verdict, passed, reason, rival_name, verdict
-from .course import Course, Told, new_pupil
+from .course import Course, Snapshot, Told, new_pupil
 from .ledger import taken_knob, with_knob
-from .lesson import restored_value, stored
-from .rivals import DEFAULT_GROWTH, with_decision
+from .lesson import stored
+from .rivals import DEFAULT_GROWTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +89,7 @@ class MatchMemory:
         self._seconds, self.solved = 0.0, 0.0  # CPU seconds of learning, and of the solver
         self._learns, self._num_generations = memory.learns and not memory.lessons.is_full, 0
         self._fixed: tuple[LinearValue | None, GrowthSettings] | None = None  # stored, and used in this match
-        self._read: tuple[str, int, LinearValue | None, GrowthSettings] | None = None  # from the store
+        self._used: Snapshot | None = None
         self.verdicts: Mapping[str, Verdict] = {LESSON: "open", OPENINGS: "open"}
         self.snapshot: int | None = None
         self.openings: Openings | None = None
@@ -134,14 +134,11 @@ class MatchMemory:
         self._reasons = "; ".join(reasons)
 
     def _use(self, pupil: str, number: int) -> None:
-        """Use a value, if the store has it. It is read once, because a network takes some tens of milliseconds."""
-        if self._read is None or self._read[:2] != (pupil, number):
-            stored_value = self._memory.lessons.value(self._game.rules_hash, pupil, number)
-            if stored_value is None:
-                return
-            value, growth = restored_value(self._game, stored_value), with_decision(stored_value.informed)
-            self._read = pupil, number, value, growth
-        self._fixed = self._read[2], with_knob(self._read[3], self.knob)
+        """Use a value, if the store has it. It is made at once, because a move has no time for it."""
+        snapshot = self._memory.course.stored_snapshot(pupil, number)
+        if snapshot is not None:
+            self._used = snapshot  # otherwise the course would forget it
+            self._fixed = snapshot.value, with_knob(snapshot.growth, self.knob)
 
     @property
     def about(self) -> str:

@@ -19,7 +19,16 @@ from ..search.settings import TeachingSettings
 from ..search.startclock import has_network
 from ..search.teaching import Teacher
 from ..search.tree import UNRELATED, first_assumption
-from .lesson import NEXT_STATE, PlayProgress, packed_play, restored, restored_play, stored, stored_network
+from .lesson import (
+    NEXT_STATE,
+    PlayProgress,
+    is_as_assumed,
+    packed_play,
+    restored,
+    restored_play,
+    stored,
+    stored_network,
+)
 from .rivals import DEFAULT_GROWTH, with_decision
 
 if TYPE_CHECKING:
@@ -45,14 +54,22 @@ class Tuition:
     """
 
     def __init__(self, game: Game, key: np.uint64, lesson: StoredLesson | None) -> None:
-        self._game, self._key = game, key
+        self._game, self._key, self._lesson = game, key, lesson
         self._before, self._taught = lesson.seconds if lesson else 0.0, 0.0  # CPU seconds
-        progress = restored_play(game, lesson) if lesson else None
-        self._stage: _LinearStage | _NetworkStage
-        if lesson is not None and progress is not None:
-            self._stage = _NetworkStage(game, key, lesson, progress)
-        else:
-            self._stage = _LinearStage(game, key, lesson)
+        self._present: _LinearStage | _NetworkStage | None = None
+
+    @property
+    def _stage(self) -> _LinearStage | _NetworkStage:
+        """The present stage. It is made when it is first needed, because self-play takes some tens of milliseconds."""
+        if self._present is None:
+            game, lesson = self._game, self._lesson
+            progress = restored_play(game, lesson) if lesson is not None else None
+            if lesson is not None and progress is not None:
+                self._present = _NetworkStage(game, self._key, lesson, progress)
+            else:
+                self._present = _LinearStage(game, self._key, lesson)
+            self._lesson = None
+        return self._present
 
     @property
     def seconds(self) -> float:
@@ -77,6 +94,8 @@ class Tuition:
     @property
     def assumption(self) -> int:
         """What is known of the goals of all roles together, see `search.tree.Tree`."""
+        if self._present is None and self._lesson is not None:  # a match asks for it before its first move
+            return _assumption(self._game, as_assumed=is_as_assumed(self._lesson))
         return self._stage.assumption
 
     @property
@@ -86,14 +105,13 @@ class Tuition:
 
     def teach(self, deadline: float) -> None:
         """Teach until the deadline, in seconds of `time.monotonic`."""
-        begin = process_time()
-        following = self._stage.followed_by(self.seconds) if isinstance(self._stage, _LinearStage) else None
-        if following is not None:
-            self._stage = following
-        self._stage.teach(deadline)
+        stage, begin = self._stage, process_time()
+        if isinstance(stage, _LinearStage):
+            stage = self._present = stage.followed_by(self.seconds) or stage
+        stage.teach(deadline)
         self._taught += process_time() - begin
-        if isinstance(self._stage, _NetworkStage):
-            self._stage.end_generation(self.seconds)
+        if isinstance(stage, _NetworkStage):
+            stage.end_generation(self.seconds)
 
     def lesson(self) -> StoredLesson:
         """Return what was taught so far, for the store; without an id, and without the variant that it began with."""
@@ -188,8 +206,7 @@ class _NetworkStage:
         self._self_play = self_play
         self._before = progress.state.positions  # that the walks of the lesson contain
         self._walks_of_state = lesson.walks  # of the last state; without more, the next one would be the same
-        known = first_assumption(game, DEFAULT_GROWTH.max_plies)
-        self.assumption = known if progress.as_assumed else UNRELATED
+        self.assumption = _assumption(game, as_assumed=progress.as_assumed)
 
     @property
     def generation(self) -> int:
@@ -226,3 +243,8 @@ class _NetworkStage:
         """Return the lesson after so many CPU seconds."""
         packed = packed_play(self._game, self.progress)
         return replace(self._lesson, walks=self.walks, seconds=seconds, progress=packed)
+
+
+def _assumption(game: Game, *, as_assumed: bool) -> int:
+    """Return what is known of the goals of all roles together; `as_assumed`: see `PlayProgress`."""
+    return first_assumption(game, DEFAULT_GROWTH.max_plies) if as_assumed else UNRELATED

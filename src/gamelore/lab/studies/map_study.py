@@ -26,7 +26,7 @@ from ...learning.store.taught_rows import StoredValue
 from ...memory.advice import level_of, rival_name
 from ...memory.evidence import BettingTest
 from ...memory.ledger import PAIR_DEVIATION
-from ...memory.lesson import fact_texts, restored_value
+from ...memory.lesson import restored_value
 from ...memory.retrieval import carried
 from ...players.random_streams import extend, stream
 from ...rulesheets import load
@@ -132,7 +132,7 @@ def carried_share(source: SourceLesson, names: NameMap, game: Game) -> float:
     weights = np.array([np.abs(own).sum() for own in source.value.weights.values()])
     if not weights.sum():
         return 0.0
-    columns = np.unique(map_facts(names, source.sheet, game.rulesheet, facts, fact_texts(game)).columns)
+    columns = np.unique(map_facts(names, source.sheet, game.rulesheet, facts, game.fact_texts).columns)
     return float(weights[columns].sum() / weights.sum())
 
 

@@ -42,7 +42,7 @@ from ...learning.store.lesson_rows import LESSON, OPENINGS, KeptLesson, Lessons,
 from ...learning.store.taught_rows import StoredNetwork, Taught
 from ...matches.match import MatchState
 from ...memory.course import SHARES, Course, Part, new_pupil
-from ...memory.lesson import fact_texts, network_arrays, restored_value, stored_network
+from ...memory.lesson import network_arrays, restored_value, stored_network
 from ...memory.schooling import GameMemory, MatchMemory
 from ...networks.network import Network
 from ...networks.tuples import draw_tuples
@@ -197,7 +197,7 @@ def shuffled(game: Game, lesson: StoredLesson, rng: np.random.Generator) -> Stor
     """
     weights = np.array(list(lesson.value.weights.values()), np.float64)
     weights = weights.reshape(-1, max(1, len(lesson.value.constants)))
-    facts = fact_texts(game)
+    facts = game.fact_texts
     rows = rng.permutation(len(facts))[: len(weights)]
     columns = np.arange(game.num_roles) % max(1, len(lesson.value.constants))
     drawn = rng.permutation(len(weights))[: len(rows)]

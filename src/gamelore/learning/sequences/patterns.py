@@ -46,7 +46,7 @@ class Patterns:
         self._is_native = circuit is not None
         counter = step_counter(game)
         self._kept = ~counter.mask if counter is not None else ~np.zeros(game.num_words, np.uint64)
-        self._facts = [game.fact_text(fact) for fact in range(circuit.num_facts)] if circuit is not None else []
+        self._facts = list(game.fact_texts) if circuit is not None else []
         self._bits = {fact: bit for bit, fact in enumerate(self._facts)}
         self._bits_of_state: dict[bytes, list[int]] = {}
 
