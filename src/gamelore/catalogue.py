@@ -360,10 +360,7 @@ _OTHERS: dict[str, PlayerKind] = {
     ),
     **{
         name: PlayerKind(
-            f"xreasonable with x={x:g}",
-            options_of(XReasonable, "x"),
-            partial(XReasonable, x),
-            told=lambda: XReasonable,
+            f"xreasonable with x={x:g}", options_of(XReasonable, "x"), partial(XReasonable, x), told=lambda: XReasonable
         )
         for name, x in (("expert", EXPERT), ("novice", NOVICE))
     },

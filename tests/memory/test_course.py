@@ -212,7 +212,7 @@ def test_both_sides_of_a_trial_have_the_same_time(game: Game, lessons: Lessons) 
 
 def test_a_rival_learns_for_its_startclock_in_small_pieces(game: Game, lessons: Lessons) -> None:
     course, seconds = Course(game, lessons), [0.0]
-    assert course.tuition.teacher is not None  # the first one in a process loads what all need
+    _ = course.tuition.teacher  # the first one in a process loads what all need
     while (rival := course._rivals._new_rival(1, monotonic() + 0.02)) is None:
         seconds.append(course._rivals._pupils[1].seconds)
     assert all(before < after < before + 0.5 for before, after in pairwise(seconds))
@@ -621,9 +621,27 @@ def test_a_value_in_use_is_read_once_and_made_when_it_is_needed(
     assert course.stored_snapshot(LESSON, newest.number + 1) is None
     lesson = lessons.find(game.rules_hash)
     assert lesson is not None
-    lessons.put(game, replace(lesson, walks=lesson.walks + 1))
+    value = lesson.value._replace(constants=tuple(constant + 0.25 for constant in lesson.value.constants))
+    lessons.put(game, replace(lesson, id="another", walks=lesson.walks + 1, value=value))
     course.refresh()
-    assert course.stored_snapshot(LESSON, newest.number) is not newest, "another process may have begun anew"
+    other = course.stored_snapshot(LESSON, newest.number)
+    assert other is not None
+    assert other.value is not None
+    assert newest.value is not None
+    assert np.allclose(other.value.constants, newest.value.constants + 0.25), "another process has begun anew"
+    lessons.delete(game.rules_hash)
+    course.refresh()
+    assert course.stored_snapshot(LESSON, newest.number) is None, "another process has deleted it"
+
+
+def test_a_value_that_nothing_uses_is_forgotten(game: Game, lessons: Lessons) -> None:
+    lessons.add_rival(game, rival_name(1), 0, 0.0, NOTHING)
+    course = Course(game, lessons)
+    snapshot = course.stored_snapshot(rival_name(1), 0)
+    assert snapshot is not None
+    assert (rival_name(1), 0) in course._snapshots
+    del snapshot
+    assert (rival_name(1), 0) not in course._snapshots
 
 
 def test_the_trial_of_playouts_is_not_begun_anew(game: Game, lessons: Lessons) -> None:

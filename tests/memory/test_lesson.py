@@ -76,7 +76,8 @@ def test_a_teacher_goes_on_with_what_it_has_found_out_about_interests() -> None:
     other = stored(game, paused(game, 5_000), 1.5, None)
     assert restored(game, other).as_assumed
     assert is_as_assumed(other)
-    assert is_as_assumed(replace(other, progress=other.progress[:-30]))
+    assert is_as_assumed(replace(lesson, progress=lesson.progress[:-30]))
+    assert is_as_assumed(replace(lesson, progress=b""))
 
 
 def test_a_damaged_or_foreign_progress_begins_the_generation_anew() -> None:

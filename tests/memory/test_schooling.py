@@ -18,6 +18,7 @@ from gamelore.memory.schooling import GameMemory, MatchMemory
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.startclock import Pupil
 from gamelore.search.teaching import Teacher
+from gamelore.search.tree import first_assumption
 from gamelore.search.value import LinearValue
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
@@ -149,6 +150,31 @@ def test_a_lesson_that_passed_its_test_is_used_while_it_goes_on(game: Game, less
     assert after.walks > before.walks
     assert (own.snapshot, own.openings) == (number, None)
     assert same(own.value, before.value), "the state that passed, not what it has become since then"
+
+
+def test_a_match_begins_with_the_state_that_it_uses_and_no_other(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All else of a lesson takes time that the startclock may have no use for."""
+    match(memory_of(game, lessons))
+    first = prove(lessons, game)
+    while lessons.taught(game.rules_hash, LESSON)[-1].number == first:
+        match(memory_of(game, lessons))
+    made, restored = list[StoredValue](), course_module.restored_value
+    monkeypatch.setattr(
+        course_module, "restored_value", lambda game, value: (made.append(value), restored(game, value))[1]
+    )
+    memory = memory_of(game, lessons)
+    own = memory.begin(1.0)
+    assert own.snapshot == first
+    assert own.value is not None
+    assert own.assumption == first_assumption(game, GrowthSettings().max_plies)
+    own._decide()
+    assert len(made) == 1
+    assert same(own.value, made[0])
+    assert memory.course.tuition._present is None
+    own.teach(monotonic() + 0.02)
+    assert memory.course.tuition._present is not None
 
 
 def test_a_test_in_the_startclock_decides_at_once(

@@ -163,6 +163,8 @@ def test_what_is_known_of_goals_is_kept(game: Game, as_assumed: bool) -> None:
         {"layout": np.zeros(32, np.uint8)},
         {"offsets": np.zeros(0, np.int32)},
         {"learned": np.full((3, 1), np.nan, np.float32)},
+        {"learned": np.array([[1], [1], [-1]], np.float32)},
+        {"learned": np.ones((2, 1), np.float32)},
         {"numbers": np.array([-1, 0, 0])},
         {"changed": np.array([1 << 50])},
         {"due": np.array(np.inf)},

@@ -111,11 +111,7 @@ class Solved:
 
 
 def solve(
-    game: Game | str | Path,
-    *,
-    memory: float = 4.0,
-    symmetry: bool = True,
-    progress: Progress | bool | None = None,
+    game: Game | str | Path, *, memory: float = 4.0, symmetry: bool = True, progress: Progress | bool | None = None
 ) -> Solved:
     """Solve a game: compute the value of every position.
 

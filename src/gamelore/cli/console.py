@@ -108,11 +108,7 @@ def whole_command(memory: int, name: str) -> Iterator[None]:
 
 
 def command(
-    app: typer.Typer,
-    name: str,
-    *examples: str,
-    kept: str = "nothing was written",
-    loads: Loads = "no",
+    app: typer.Typer, name: str, *examples: str, kept: str = "nothing was written", loads: Loads = "no"
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function as a command of `app`. Its help consists of the docstring and the examples.
 

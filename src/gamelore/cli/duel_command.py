@@ -67,8 +67,7 @@ def duel(
     data_a: Annotated[Path | None, Option(metavar="DIR", help="Data of PLAYER only, in place of --data.")] = None,
     data_b: Annotated[Path | None, Option(metavar="DIR", help="Data of OPPONENT only, in place of --data.")] = None,
     ponder: Annotated[
-        bool,
-        Option("--ponder", help="Let players of gamelore use the startclock, and think while others do."),
+        bool, Option("--ponder", help="Let players of gamelore use the startclock, and think while others do.")
     ] = False,
     rewritten_sheet: Annotated[
         bool,

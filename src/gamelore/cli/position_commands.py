@@ -228,10 +228,7 @@ def _terms(text: str, what: str) -> list[str]:
 
     heads = [rule.head for rule in parse(text).rules if not rule.arrow]
     if len(heads) != len(parse(text).rules):
-        console.fail(
-            f"expected {what}, got a rule in {text!r}; write only terms, such as (a 1) (b 2)",
-            console.USAGE,
-        )
+        console.fail(f"expected {what}, got a rule in {text!r}; write only terms, such as (a 1) (b 2)", console.USAGE)
     return [str(head.args[0]) if head.name == "true" else str(head) for head in heads]
 
 

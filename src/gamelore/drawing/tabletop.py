@@ -269,8 +269,7 @@ def _possible(game: Game) -> dict[Signature, list[set[str]]]:
     finder = Boards.of(game).finder
     if game.circuit is None:
         return finder.values
-    texts = map(game.fact_text, range(game.circuit.num_facts))
-    facts = by_function(text for text in texts if text != OUTSIDE)
+    facts = by_function(text for text in game.fact_texts if text != OUTSIDE)
     possible = {
         function: [set(column) for column in zip(*group.values(), strict=True)] for function, group in facts.items()
     }

@@ -31,7 +31,7 @@ from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
 from ..drawing.position import position_svg, position_text, save_drawing
 from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
 from ..gdl import lint
-from ..gdl.limits import Limits, check, enforced, within
+from ..gdl.limits import Limits, check, checked, enforced, within
 from ..gdl.syntax import Rulesheet, parse_term
 from ..ground.clingo import GroundTerm
 from ..ground.optimize import within_bounds
@@ -326,7 +326,7 @@ class Game:
 
     @cached_property
     def fact_texts(self) -> tuple[str, ...]:
-        """The facts that the bits of a native state stand for, as text. Bit i is bit i % 64 of word i // 64.
+        """The facts of a native state as text, in the order of its bits: fact i is bit i % 64 of word i // 64.
 
         Raises:
             GameloreError: the game is not compiled.
@@ -335,10 +335,10 @@ class Game:
             raise GameloreError(
                 f"expected a compiled game, got {self.name}, which is not compiled: {self.engine_reason}"
             )
-        return tuple(map(self._engine.names.text, self.circuit.facts))
+        return tuple(map(self._engine.names.text, checked(self.circuit.facts)))
 
     def fact_text(self, bit: int) -> str:
-        """Return the fact that a bit of a native state stands for, see `fact_texts`."""
+        """Return the fact of a bit of a native state, see `fact_texts`."""
         return self.fact_texts[bit]
 
     def state_of(self, position: Position) -> NDArray[np.uint64]:

@@ -335,11 +335,7 @@ class Duel:
             trial = Trial(self.setting(match.game, match.attempt), match.number)
             seconds = time.monotonic() - begin
             outcome = Outcome(
-                trial,
-                rules_hash=match.game.rules_hash,
-                engine=match.game.engine,
-                seconds=seconds,
-                result=result,
+                trial, rules_hash=match.game.rules_hash, engine=match.game.engine, seconds=seconds, result=result
             )
             store.add([outcome], self.version)
             if not self._is_replayed([result] * (match.attempt + 1)):

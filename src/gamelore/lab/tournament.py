@@ -158,11 +158,7 @@ def play_block(trials: Sequence[Trial[MatchUp]], report: Report, own: Mapping[st
     seconds = (time.process_time() - begin) / len(trials)
     return [
         Outcome(
-            trial,
-            rules_hash=game.rules_hash,
-            engine=game.engine,
-            seconds=seconds,
-            result=json.loads(record.to_json()),
+            trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=json.loads(record.to_json())
         )
         for trial, record in zip(trials, records, strict=True)
     ]

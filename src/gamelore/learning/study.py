@@ -221,12 +221,7 @@ def cannot_play(game: Game, name: str, error: GameloreError) -> GameloreError:
 
 
 def score_versions(
-    learner: SeqLearner,
-    expert: str,
-    matches: int,
-    *,
-    player: Callable[[str], Player],
-    seed: int = 0,
+    learner: SeqLearner, expert: str, matches: int, *, player: Callable[[str], Player], seed: int = 0
 ) -> Iterator[tuple[str, str, Score]]:
     """Test a random player and both versions of SeqPlayer, each against a random player and against the expert.
 

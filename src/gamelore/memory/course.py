@@ -76,12 +76,12 @@ Told: TypeAlias = StoredLesson | TrialRow | int
 class Snapshot:
     """A value that was taught, with the parameters of the search that go with it, see `StoredLesson.snapshot`.
 
-    The value is made when it is first needed, because a network takes some tens of milliseconds.
+    The value is made when it is first needed, because it takes some tens of milliseconds to make a network.
 
     number   of the state of the lesson, or of the rival
     seconds  CPU seconds of teaching
     growth   parameters of the search
-    restore  returns the value
+    restore  makes the value of what was stored
     """
 
     number: int
@@ -225,7 +225,9 @@ class Course:
     def refresh(self) -> None:
         """Go on from what other processes have stored, if they have taught more."""
         state = self._lessons.state(self.game.rules_hash)
-        if state is not None and (state[0] != self._id or state[1] > self._stored_walks):
+        if state is None:
+            self._snapshots.clear()  # another process may have deleted the lesson
+        elif state[0] != self._id or state[1] > self._stored_walks:
             self.tuition = self._resumed()
         if self._book is not None and self._lessons.num_openings(self.game.rules_hash) > len(self._book):
             self._book = None
@@ -357,9 +359,8 @@ class Course:
             return None
         self._stored_walks = lesson.walks
         if lesson.generation and (self.snapshot is None or lesson.snapshot > self.snapshot.number):
-            self.snapshot = self.stored_snapshot(
-                LESSON, lesson.snapshot
-            )  # which another process may have stored before
+            # which another process may have stored before
+            self.snapshot = self.stored_snapshot(LESSON, lesson.snapshot)
             self._following = None
         return lesson
 
@@ -435,7 +436,10 @@ class Course:
             self._contests.clear()
 
     def stored_snapshot(self, pupil: str, number: int) -> Snapshot | None:
-        """Return a value of a pupil, `LESSON` or a rival; None if the store lacks it. One in use is not read again."""
+        """Return what a pupil, `LESSON` or a rival, knew with a number; None if the store lacks it.
+
+        It is read from the store once, as long as something uses it.
+        """
         snapshot = self._snapshots.get((pupil, number))
         if snapshot is None:
             for taught in self._lessons.taught(self.game.rules_hash, pupil, number):

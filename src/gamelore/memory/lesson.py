@@ -194,7 +194,10 @@ def restored_play(game: Game, lesson: StoredLesson) -> PlayProgress | None:
 
 
 def is_as_assumed(lesson: StoredLesson) -> bool:
-    """Return `PlayProgress.as_assumed` of a lesson, without its large arrays; True where its progress is damaged."""
+    """Return the flag of this name of the progress of a lesson, see `PlayProgress` and `TeachingState`.
+
+    The large arrays are not read, and the layout is not compared. Where the flag cannot be read, it is True.
+    """
     try:
         with np.load(io.BytesIO(lesson.progress), allow_pickle=False) as arrays:
             return bool(arrays["numbers"][2] if "numbers" in arrays else arrays.get("as_assumed", True))

@@ -89,7 +89,7 @@ class MatchMemory:
         self._seconds, self.solved = 0.0, 0.0  # CPU seconds of learning, and of the solver
         self._learns, self._num_generations = memory.learns and not memory.lessons.is_full, 0
         self._fixed: tuple[LinearValue | None, GrowthSettings] | None = None  # stored, and used in this match
-        self._used: Snapshot | None = None
+        self._used: Snapshot | None = None  # kept, so that the next decision does not read it again
         self.verdicts: Mapping[str, Verdict] = {LESSON: "open", OPENINGS: "open"}
         self.snapshot: int | None = None
         self.openings: Openings | None = None
@@ -137,7 +137,7 @@ class MatchMemory:
         """Use a value, if the store has it. It is made at once, because a move has no time for it."""
         snapshot = self._memory.course.stored_snapshot(pupil, number)
         if snapshot is not None:
-            self._used = snapshot  # otherwise the course would forget it
+            self._used = snapshot
             self._fixed = snapshot.value, with_knob(snapshot.growth, self.knob)
 
     @property

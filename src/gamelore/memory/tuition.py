@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import cached_property
 from time import monotonic, process_time
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ class Tuition:
 
     @property
     def _stage(self) -> _LinearStage | _NetworkStage:
-        """The present stage. It is made when it is first needed, because self-play takes some tens of milliseconds."""
+        """The present stage, made when it is first needed: to read self-play takes some tens of milliseconds."""
         if self._present is None:
             game, lesson = self._game, self._lesson
             progress = restored_play(game, lesson) if lesson is not None else None
@@ -89,14 +90,19 @@ class Tuition:
     @property
     def walks(self) -> int:
         """Number of walks of searches, and of positions of self-play, so far."""
-        return self._stage.walks
+        if self._present is None:
+            return self._lesson.walks if self._lesson is not None else 0
+        return self._present.walks
 
     @property
     def assumption(self) -> int:
         """What is known of the goals of all roles together, see `search.tree.Tree`."""
-        if self._present is None and self._lesson is not None:  # a match asks for it before its first move
-            return _assumption(self._game, as_assumed=is_as_assumed(self._lesson))
-        return self._stage.assumption
+        return self._begun_with if self._present is None else self._present.assumption
+
+    @cached_property
+    def _begun_with(self) -> int:
+        """The assumption of the lesson so far. A move has no time for the present stage."""
+        return _assumption(self._game, as_assumed=self._lesson is None or is_as_assumed(self._lesson))
 
     @property
     def is_done(self) -> bool:

@@ -35,7 +35,7 @@ from ..solver.nimbers import ImpartialSum, impartial_sum
 from .rounds import Openings
 from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
 from .startclock import Pupil, SolvedChoice, Solving, advised, may_be_solved
-from .teaching import Teacher, can_be_taught, teaching_key
+from .teaching import Teacher, can_be_taught, fact_classes, teaching_key
 from .thinking import Search
 from .tree import HIGHEST_GOAL
 
@@ -308,6 +308,7 @@ class Gamelore(Player):
         self._load(game, [lane])
         if self._may_learn(game):
             self._schooling_of(game)
+            fact_classes(game)  # to find symmetries may take longer than a slice of the startclock
             _ = game.informed_runner  # compiled here, because a trial may begin when little is left of the startclock
         if self._may_solve(game):
             self._solving_of(game)

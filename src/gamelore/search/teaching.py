@@ -46,6 +46,7 @@ from functools import cache, cached_property
 from math import sqrt
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -726,13 +727,20 @@ def _squares(
     return np.array([float((weights * product).sum()) for product in products])
 
 
+_FACT_CLASSES: WeakKeyDictionary[Game, NDArray[np.int64]] = WeakKeyDictionary()
+
+
 def fact_classes(game: Game) -> NDArray[np.int64]:
     """Return the class of each bit of a state, int64[64 * words], from 0 on; symmetries map each class onto itself.
 
-    In a large game, each fact is a class of its own.
+    In a large game, each fact is a class of its own. The result is computed once for a game, because to find symmetries
+    may take a second or two. It is read-only.
     """
-    classes = np.arange(64 * game.num_words)
-    if game.circuit is not None:
-        # the elements are a group, so the least image is the same for all facts of an orbit
-        classes[: game.circuit.num_facts] = quick_symmetries(game).facts.min(axis=0)
-    return np.unique(classes, return_inverse=True)[1]
+    if game not in _FACT_CLASSES:
+        classes = np.arange(64 * game.num_words)
+        if game.circuit is not None:
+            # the elements are a group, so the least image is the same for all facts of an orbit
+            classes[: game.circuit.num_facts] = quick_symmetries(game).facts.min(axis=0)
+        own = _FACT_CLASSES[game] = np.unique(classes, return_inverse=True)[1]
+        own.flags.writeable = False
+    return _FACT_CLASSES[game]

@@ -261,12 +261,7 @@ class WatchedSeries(HostedSeries):
     """
 
     def __init__(
-        self,
-        game: Game,
-        plan: HostingPlan,
-        settings: HostSettings,
-        folder: Path,
-        on_change: Callable[[], None],
+        self, game: Game, plan: HostingPlan, settings: HostSettings, folder: Path, on_change: Callable[[], None]
     ) -> None:
         super().__init__(
             game,

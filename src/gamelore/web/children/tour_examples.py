@@ -201,9 +201,7 @@ EXPERIMENTS: Mapping[str, TourExperiment] = {
         (TeacherGame("tic-tac-toe", TEACHER), TeacherGame("lose tic-tac-toe", UNLIKE), TeacherGame("nobody")),
     ),
     "changed": TourExperiment(
-        TEACHER,
-        150,
-        (TeacherGame("careful opponent", TEACHER), TeacherGame("weak opponent", TEACHER, WEAK)),
+        TEACHER, 150, (TeacherGame("careful opponent", TEACHER), TeacherGame("weak opponent", TEACHER, WEAK))
     ),
 }
 

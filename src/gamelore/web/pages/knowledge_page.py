@@ -14,19 +14,7 @@ from nicegui import ui
 from nicegui.events import EChartPointClickEventArguments, UploadEventArguments
 
 from ...errors import GameloreError, counted
-from .frame import (
-    Services,
-    agreed,
-    answer_of,
-    complain,
-    fill,
-    heading,
-    is_connected,
-    page_frame,
-    say,
-    text_in,
-    told,
-)
+from .frame import Services, agreed, answer_of, complain, fill, heading, is_connected, page_frame, say, text_in, told
 from .knowledge_parts import (
     MOST_BYTES,
     MOST_LABELLED,

@@ -25,19 +25,7 @@ from ..service.network_desk import (
     checked_address,
 )
 from ..service.rule_processes import OPEN_SECONDS, Rules
-from .frame import (
-    Services,
-    choice,
-    complain,
-    complaint,
-    is_connected,
-    page_frame,
-    picture,
-    say,
-    text_in,
-    told,
-    whole,
-)
+from .frame import Services, choice, complain, complaint, is_connected, page_frame, picture, say, text_in, told, whole
 from .series_page import SeriesPage, state_text
 
 FIRST_GAME = "shipped/tictactoe"
@@ -65,11 +53,7 @@ class PlayerForm:
     """
 
     def __init__(
-        self,
-        label: str,
-        kinds: Mapping[str, Any],
-        first: str,
-        servers: Callable[[], Iterable[ServerRun]] | None = None,
+        self, label: str, kinds: Mapping[str, Any], first: str, servers: Callable[[], Iterable[ServerRun]] | None = None
     ) -> None:
         self._kinds, self._servers = kinds, servers
         test_id = "".join(mark for mark in label if mark.isalnum())

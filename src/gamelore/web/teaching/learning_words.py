@@ -28,11 +28,7 @@ INITIALISATIONS = {
     "siblings": "after a match in which it could have been reached",
     "lazy": "after a match in which it was reached",
 }
-HEURISTICS = {
-    "minimax": "they play against it",
-    "maxmax": "they play for it",
-    "avgmax": "they play at random",
-}
+HEURISTICS = {"minimax": "they play against it", "maxmax": "they play for it", "avgmax": "they play at random"}
 FEW_RUNS = 5  # from which on there are intervals
 SPEEDS: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, None)
 STATES = {

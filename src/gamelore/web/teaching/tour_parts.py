@@ -161,12 +161,7 @@ class MoveBoard:
     """
 
     def __init__(
-        self,
-        tour: Tour,
-        game: str,
-        on_move: Callable[[str], Awaitable[None]],
-        label: str,
-        width: str = "17rem",
+        self, tour: Tour, game: str, on_move: Callable[[str], Awaitable[None]], label: str, width: str = "17rem"
     ) -> None:
         self._tour, self._game, self._on_move = tour, game, on_move
         self.plies: list[list[str]] = []
