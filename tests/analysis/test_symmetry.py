@@ -115,6 +115,13 @@ def test_what_is_no_fact_cannot_be_kept():
         found("tictactoe").keeping(["(cell 9 9 b)"])
 
 
+def test_a_game_on_the_reasoner_keeps_the_identity() -> None:
+    identity = symmetries(rulesheets.load("tictactoe", engine="reasoner"))
+    assert identity.keeping([]).num == 1
+    with pytest.raises(GameloreError, match="expected facts that tictactoe can reach, got"):
+        identity.keeping(["(cell 1 1 b)"])
+
+
 @pytest.mark.parametrize("name", ["tictactoe", "connectfour", "fivemensmorris"])
 def test_byte_tables_give_the_images(name):
     symmetric, rules = found(name), game(name)

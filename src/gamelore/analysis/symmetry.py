@@ -425,7 +425,7 @@ class Symmetries:
 
         Raise GameloreError if a text is not a fact of the game.
         """
-        numbers = {fact.lower(): bit for bit, fact in enumerate(self.game.fact_texts)}
+        numbers = {self.game.fact_text(bit).lower(): bit for bit in range(self.facts.shape[1])}
         wanted = np.zeros(self.facts.shape[1], np.bool_)
         for fact in facts:
             if fact.lower() not in numbers:
