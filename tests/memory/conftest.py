@@ -4,10 +4,13 @@ import pytest
 
 from gamelore import Game, load
 from gamelore.learning.store.lesson_rows import Lessons
-from gamelore.memory.lesson import stored
+from gamelore.learning.store.taught_rows import StoredValue
+from gamelore.memory import course as course_module
+from gamelore.memory.lesson import restored_value, stored
 from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher
+from gamelore.search.value import LinearValue
 
 
 @pytest.fixture
@@ -22,3 +25,16 @@ def variant(game: Game, lessons: Lessons) -> Game:
     source.teach()
     lessons.put(game, stored(game, source.pause(), 1.0, None))
     return load("breakthrough:width=6,height=6,rows=2")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[StoredValue]:
+    """The stored values that courses have made so far to play with."""
+    values = list[StoredValue]()
+
+    def restored(game: Game, value: StoredValue) -> LinearValue | None:
+        values.append(value)
+        return restored_value(game, value)
+
+    monkeypatch.setattr(course_module, "restored_value", restored)
+    return values

@@ -603,14 +603,10 @@ def test_a_course_goes_on_from_what_another_process_has_stored(game: Game, lesso
 
 
 def test_a_value_in_use_is_read_once_and_made_when_it_is_needed(
-    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+    game: Game, lessons: Lessons, made: list[StoredValue]
 ) -> None:
     studied(game, lessons, until=lambda told: bool(lessons.generations(game.rules_hash)))
-    made = list[StoredValue]()
-    restored = course_module.restored_value
-    monkeypatch.setattr(
-        course_module, "restored_value", lambda game, value: (made.append(value), restored(game, value))[1]
-    )
+    made.clear()
     course = Course(game, lessons)
     newest = course.snapshot
     assert newest is not None

@@ -153,17 +153,14 @@ def test_a_lesson_that_passed_its_test_is_used_while_it_goes_on(game: Game, less
 
 
 def test_a_match_begins_with_the_state_that_it_uses_and_no_other(
-    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+    game: Game, lessons: Lessons, made: list[StoredValue]
 ) -> None:
     """All else of a lesson takes time that the startclock may have no use for."""
     match(memory_of(game, lessons))
     first = prove(lessons, game)
     while lessons.taught(game.rules_hash, LESSON)[-1].number == first:
         match(memory_of(game, lessons))
-    made, restored = list[StoredValue](), course_module.restored_value
-    monkeypatch.setattr(
-        course_module, "restored_value", lambda game, value: (made.append(value), restored(game, value))[1]
-    )
+    made.clear()
     memory = memory_of(game, lessons)
     own = memory.begin(1.0)
     assert own.snapshot == first
