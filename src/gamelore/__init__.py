@@ -51,7 +51,7 @@ from .api.exact import Solved, solve
 from .api.feature_census import Features, features
 from .api.game_lessons import AdviceTest, GameLesson, LessonSummary, study
 from .api.inventor import GameReport, report
-from .api.lessons import learn
+from .api.learn import learn
 from .api.memory import Knowledge, Learned, LearnedMoves, LearnedSequences
 from .api.opinion import think
 from .api.playing import AnyPlayer, ListedPlayer, Match, Matches, list_players, play, player, replay
@@ -126,7 +126,7 @@ __all__ = [  # noqa: RUF022 - in the order of the rooms
     # api.feature_census
     "features",
     "Features",
-    # api.lessons, api.memory
+    # api.learn, api.memory
     "learn",
     "Learned",
     "LearnedMoves",

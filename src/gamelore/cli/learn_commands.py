@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Option
 
-from ..api.lessons import learn as learn_game
+from ..api.learn import learn as learn_game
 from ..api.memory import Knowledge, Learned
 from ..api.playing import player
 from ..api.progress import progress_bars

@@ -163,7 +163,7 @@ class Sources:
     rule: Rule = "visits"
 
 
-Lessons: TypeAlias = tuple[Sequence[StoredLearner], FeatureValues]
+TaughtValues: TypeAlias = tuple[Sequence[StoredLearner], FeatureValues]
 """The sources of a learner, and their combined feature values."""
 
 
@@ -242,7 +242,7 @@ def enrol(
     *,
     seed: int = 0,
     sources: Sources | None = None,
-    taught_by: Lessons | None = None,
+    taught_by: TaughtValues | None = None,
 ) -> StoredLearner:
     """Return the stored learner with this identity. If there is none, add a new learner to the store.
 
@@ -328,7 +328,7 @@ def taught(
     keep: bool = True,
     seconds: float | None = None,
     needs_replies: bool = False,
-) -> Lessons:
+) -> TaughtValues:
     """Return the sources of a transfer learner against this opponent, and their combined feature values.
 
     keep           False: feature values that are computed here are not stored

@@ -22,7 +22,7 @@ from ..players.random_streams import stream
 from .sequences.seqlearner import Curriculum, Score, Seated, SeqLearner, SequenceSettings, Tournaments, score, watch
 from .sequences.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
 from .session import STAGE, Session, ValueSession, match_rows, patterns_of
-from .sources import Lessons, Sources, enrol
+from .sources import Sources, TaughtValues, enrol
 from .store.knowledge import KnowledgeStore
 from .store.schema import ALL_ROLES, MatchRow, StoredLearner
 from .td.initial_values import LearnerSettings, Symmetric
@@ -54,7 +54,7 @@ def study(
     *,
     seed: int = 0,
     sources: Sources | None = None,
-    taught_by: Lessons | None = None,
+    taught_by: TaughtValues | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StoredLearner:
     """Let a learner play until it has `num_matches` matches, including those of earlier calls.
@@ -91,7 +91,7 @@ def study_self(
     *,
     seed: int = 0,
     sources: Sources | None = None,
-    taught_by: Lessons | None = None,
+    taught_by: TaughtValues | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[StoredLearner]:
     """Let learners of all roles play against each other until they have `num_matches` matches; see `study`.

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from ...api.lessons import ValueKind, learn
+from ...api.learn import ValueKind, learn
 from ...api.progress import Progress
 from ...errors import check_count, one_of
 from ...game.game import Game

@@ -17,7 +17,7 @@ from .progress import Progress, displayed
 
 if TYPE_CHECKING:
     from ..learning.sequences.seqlearner import Curriculum, SeqLearner
-    from ..learning.sources import Enrolment, Lessons, Sources
+    from ..learning.sources import Enrolment, Sources, TaughtValues
     from ..learning.store.knowledge import KnowledgeStore as Store
     from ..learning.store.schema import StoredLearner
     from ..learning.study import Opposition
@@ -228,7 +228,7 @@ def _opponent_name(against: OpponentSettings | Opposition | None) -> str:
 
 def _sources(
     store: Store, learner: Enrolment, given: Sequence[str | Learned] | None, how: Sources
-) -> tuple[Sources, Lessons | None]:
+) -> tuple[Sources, TaughtValues | None]:
     """Return the sources of a transfer learner, and their knowledge if they are not in the store.
 
     how: how sources are selected and combined; its games do not count
