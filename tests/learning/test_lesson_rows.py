@@ -339,6 +339,7 @@ def test_tests_of_another_lesson_do_not_count(lessons: Lessons) -> None:
 
     lessons.put(game, LESSON)
     lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), one_more)
+    assert lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), one_more, lesson="another") is None
     lessons.put(game, replace(LESSON, walks=2_000_000))
     assert [row.num for row in lessons.trials(game.rules_hash)] == [1]
     lessons.put(game, replace(LESSON, walks=3_000_000, id="another"))

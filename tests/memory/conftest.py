@@ -3,7 +3,7 @@
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.lesson_rows import Lessons
+from gamelore.learning.store.lesson_rows import Lessons, StoredLesson
 from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import course as course_module
 from gamelore.memory.lesson import restored_value, stored
@@ -18,12 +18,19 @@ def game() -> Game:
     return load("breakthrough")
 
 
+@pytest.fixture(scope="session")
+def source() -> StoredLesson:
+    """A lesson about breakthrough that was taught for some seconds."""
+    game = load("breakthrough")
+    teacher = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=1_500_000, first=250_000))
+    teacher.teach()
+    return stored(game, teacher.pause(), 1.0, None)
+
+
 @pytest.fixture
-def variant(game: Game, lessons: Lessons) -> Game:
+def variant(game: Game, lessons: Lessons, source: StoredLesson) -> Game:
     """A game of which the store has a variant only; the value says a lot there."""
-    source = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=1_500_000, first=250_000))
-    source.teach()
-    lessons.put(game, stored(game, source.pause(), 1.0, None))
+    lessons.put(game, source)
     return load("breakthrough:width=6,height=6,rows=2")
 
 

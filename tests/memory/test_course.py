@@ -125,12 +125,25 @@ def test_a_course_teaches_searches_openings_and_tries_both(
     assert lessons.generations(game.rules_hash)
 
 
-def test_the_parts_get_their_shares_of_the_time(game: Game, lessons: Lessons) -> None:
-    course, _ = studied(game, lessons, 3.0)
-    spent = course._spent
-    assert spent["teaching"] > max(spent["openings"], spent["trials"])
-    assert spent["openings"] > 0
-    assert spent["trials"] > 0
+def test_the_part_that_is_farthest_behind_its_share_is_next(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course, now, order = Course(game, lessons), [0.0], list[str]()
+    monkeypatch.setattr(course_module, "SHARES", {"teaching": 0.5, "openings": 0.2, "trials": 0.3})
+    course._spent = {"teaching": 0.0, "openings": 0.0, "trials": 0.0}  # type: ignore[typeddict-item]
+    monkeypatch.setattr(course, "_parts", lambda wanted: iter(course_module.SHARES))
+    for method, part in (("_teach", "teaching"), ("_explore", "openings"), ("_try", "trials")):
+
+        def work(deadline: float, part: str = part) -> None:
+            order.append(part)
+            now[0] += 1.0
+
+        monkeypatch.setattr(course, method, work)
+    monkeypatch.setattr(course_module, "process_time", lambda: now[0])
+    monkeypatch.setattr(course_module, "monotonic", lambda: now[0])
+    course.go_on(100.0)
+    assert [order.count(part) for part in course_module.SHARES] == [50, 20, 30]
+    assert order[:5] == ["teaching", "openings", "trials", "teaching", "trials"]
 
 
 def test_a_course_goes_on_where_another_one_stopped(game: Game, lessons: Lessons) -> None:
@@ -221,6 +234,41 @@ def test_a_rival_learns_for_its_startclock_in_small_pieces(game: Game, lessons: 
     assert [taught.value for taught in lessons.taught(game.rules_hash, rival_name(1))] == [rival]
 
 
+def test_matches_against_other_rivals_go_on_while_a_new_one_learns(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may end before the new one is ready, so learning takes no longer than matches."""
+    rivals = Course(game, lessons)._rivals
+    monkeypatch.setattr(rivals, "seconds_of", lambda num: 2.0 * num)
+    ignorant(rivals, 1, 0.0)
+    assert rivals.by_lot(1, 1, monotonic() + 0.02) is None, "another one is wanted"
+    assert rivals._pupils[1].seconds > 0
+    assert rivals.by_lot(1, 1, monotonic() + 0.02) is not None
+    rivals._round_seconds = 60.0
+    assert rivals.by_lot(1, 1, monotonic() + 0.02) is None
+    assert lessons.pupils(game.rules_hash) == {rival_name(1): 1}
+
+
+def test_other_trials_go_on_while_a_rival_learns(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
+    course = Course(game, lessons)
+    value = replace(LinearValue.zero(game), determination=0.5)
+    course.snapshot = course._candidate = Snapshot(3, 1000.0, GrowthSettings(), lambda: value)
+    course.startclocks = [1, 60]
+
+    def rival() -> str:
+        trial = course._chosen_trial([])
+        assert trial is not None
+        return trial.against
+
+    assert rival() == rival_name(60), "what passes against it is taken for shorter startclocks"
+    assert course._rivals.by_lot(60, 0, monotonic() + 0.02) is None
+    assert rival() == rival_name(1)
+    course._rivals._round_seconds = 60.0
+    assert rival() == rival_name(60)
+    course._rivals._round_seconds, course.startclocks = 0.0, [60]
+    assert rival() == rival_name(60), "there is nothing else to do"
+
+
 def test_a_lesson_beats_rivals_without_a_value(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
     for module in (course_module, rivals_module):
@@ -253,6 +301,22 @@ def test_evidence_belongs_to_the_state_that_was_tried(
     assert value is not None
     assert candidate.value is not None
     assert value.constants == tuple(candidate.value.constants.tolist())
+
+
+def test_evidence_about_a_lesson_that_another_process_has_replaced_is_dropped(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rivals_module.Rivals, "_new_rival", ignorant)
+    course, _ = studied(game, lessons, until=lambda told: num_rounds(lessons, game) > 0)
+    assert course.snapshot is not None
+    key = TrialRow(LESSON, course.snapshot.number, rival_name(1))
+    rounds = course._rivals.contest(course.snapshot.plan, SearchPlan(None, GrowthSettings()), [2])
+    other = replace(course.tuition.lesson(), walks=1 << 40, id="another")
+    lessons.put(game, other)
+    while not rounds.scores:
+        assert course._advance(key, rounds, monotonic() + 0.1) is None
+    assert lessons.trials(game.rules_hash) == []
+    assert (course._id, course.tuition.walks) == ("another", 1 << 40), "it goes on from the other lesson"
 
 
 def test_a_state_is_tried_until_it_is_outdated(game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from time import monotonic
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from gamelore import Game, Position, load
 from gamelore.catalogue import KNOWN_OPPONENTS, known_opponents, player
@@ -17,6 +18,7 @@ from gamelore.memory.recogniser import (
     Encounters,
     Policies,
     SeenMove,
+    affordable,
     fits,
     posterior,
     recognised,
@@ -231,6 +233,58 @@ def test_a_match_that_contradicts_the_rules_says_nothing(
     assert "cannot compare the moves of match strange: " in caplog.text
     assert Encounters(game, lessons, players(*QUICK)).is_done
     assert lessons.fits(game.rules_hash, 0)[0, 0] == [PolicyFit(name, 0.0, 0.0, 0.0) for name in sorted(QUICK)]
+
+
+def test_a_match_that_needs_too_many_positions_says_nothing(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(recogniser, "_MOST_POSITIONS", 100)
+    stored(lessons, game, player("minimax:depth=2"), 2)
+    Encounters(game, lessons, players(*QUICK)).go_on(monotonic() + 60)
+    assert [record.getMessage()[:39] for record in caplog.records] == ["cannot compare the moves of match match"] * 2
+    assert all(fit[1:] == (0, 0, 0) for own in lessons.fits(game.rules_hash, 0).values() for fit in own)
+    assert Encounters(game, lessons, players(*QUICK)).is_done
+
+
+def test_a_match_has_the_positions_in_memory_for_itself_if_need_be(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Moves of the matches before do not count again."""
+    stored(lessons, game, player("minimax:depth=2"), SAME_OPPONENT)
+    sizes, begin = list[int](), PositionGraph.expand
+
+    def expand(self: PositionGraph, rows: ArrayLike) -> None:
+        begin(self, rows)
+        sizes.append(self.num_rows)
+
+    monkeypatch.setattr(PositionGraph, "expand", expand)
+    Encounters(game, lessons, players(*QUICK)).go_on(monotonic() + 60)
+    expected = lessons.fits(game.rules_hash, 0)
+    monkeypatch.setattr(recogniser, "_MOST_POSITIONS", max(sizes) - 1)
+    with lessons.knowledge.writing() as connection:
+        connection.execute("DELETE FROM fit")
+    Encounters(game, lessons, players(*QUICK)).go_on(monotonic() + 60)
+    assert lessons.fits(game.rules_hash, 0) == expected
+    assert not caplog.records
+
+
+def test_a_game_in_which_all_players_look_too_far_ahead_is_left_alone(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recogniser, "_MOST_AHEAD", 0)
+    stored(lessons, game, player("weak"), 1)
+    encounters = Encounters(game, lessons, players("weak", "minimax:depth=2"))
+    encounters.go_on(monotonic() + 60)
+    assert encounters.is_done
+    assert not lessons.fits(game.rules_hash, 0)
+
+
+@pytest.mark.parametrize(("most", "names"), [(72, QUICK), (71, ("random",))])
+def test_players_that_look_ahead_are_left_out_where_this_takes_too_much(
+    graph: PositionGraph, monkeypatch: pytest.MonkeyPatch, most: int, names: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(recogniser, "_MOST_AHEAD", most)
+    assert tuple(affordable(graph, players(*QUICK))) == names
 
 
 def test_the_known_players() -> None:

@@ -170,3 +170,4 @@ def test_a_damaged_game_is_left_out(damage: str, lessons: Lessons, caplog: pytes
     assert [variant.rules_hash for variant in relatives.variants()] == [sizes[1].rules_hash]
     assert f"the lesson about {sizes[0].rules_hash} is left out: " in caplog.text
     relatives.adopt()
+    assert lessons.find(load("breakthrough").rules_hash) is None, "nothing has the same rules"

@@ -119,6 +119,17 @@ def test_damaged_progress_is_replaced_by_the_newest_network(game: Game) -> None:
         assert again.walks > lesson.walks
 
 
+def test_entries_that_came_with_a_lesson_are_kept(game: Game) -> None:
+    """Those of a copy of the lesson about the same game under other names have no changes of their own."""
+    lesson = replace(taught(game, 1).lesson(), progress=b"")
+    progress = restored_play(game, lesson)
+    assert progress is not None
+    assert progress.state.network.entries.any()
+    again = restored_play(game, replace(lesson, progress=packed_play(game, progress)))
+    assert again is not None
+    assert np.array_equal(again.state.network.entries, progress.state.network.entries)
+
+
 def test_damaged_progress_without_a_network_begins_the_network_anew(game: Game) -> None:
     lesson = replace(taught(game).lesson(), progress=b"")
     again = tuition_of(game, lesson)
@@ -195,6 +206,25 @@ def test_progress_asks_for_no_more_room_than_its_tuples_need(game: Game) -> None
         other = shape.copy()
         other[number] = value
         assert lesson_module._unpacked_play(game, with_arrays(packed, {"shape": other})) is None
+
+
+def test_large_progress_is_rounded(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Step sizes, which are sums divided by changes, stay what they were, also where float16 ends."""
+    own = taught(game)
+    while not own._stage.progress.state.changes.any():
+        own.teach(monotonic() + 0.1)
+    progress = own._stage.progress
+    factor = np.float32(1e6 / progress.state.changes.max())
+    state = progress.state._replace(sums=factor * progress.state.sums, changes=factor * progress.state.changes)
+    monkeypatch.setattr(lesson_module, "_BYTES_OF_CHANGED", 1 << 40)
+    again = lesson_module._unpacked_play(game, packed_play(game, progress._replace(state=state)))
+    assert again is not None
+    assert (again.due, again.state.matches, again.state.positions) == (progress.due, state.matches, state.positions)
+    np.testing.assert_allclose(again.state.network.entries, state.network.entries, rtol=1e-3, atol=1e-6)
+    has_changed = state.changes > 1
+    assert state.changes.max() > again.state.changes.max()
+    expected = state.sums[has_changed] / state.changes[has_changed]
+    np.testing.assert_allclose(again.state.sums[has_changed] / again.state.changes[has_changed], expected, atol=2e-3)
 
 
 def test_progress_that_is_too_large_is_not_stored(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:

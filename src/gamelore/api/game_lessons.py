@@ -37,7 +37,8 @@ class AdviceTest:
     Attributes:
         advice: "lesson", "openings", or a parameter of the search, such as "exploration=0.25".
         state: number of the state: of a lesson, the number of generations that have ended, or 0 for the value of a
-            variant of the game; of a parameter, the state of the lesson with which it was tried.
+            variant of the game; of openings, how many times their number has doubled; of a parameter, 0, because its
+            evidence is kept from state to state of the lesson.
         against: the player without the advice: "startclock=10" has learned for ten seconds, "without" is the same
             player without the advice.
         rounds: number of rounds of matches, with sides swapped.

@@ -402,21 +402,29 @@ class Course:
         return self._following[1]
 
     def _chosen_trial(self, rows: Sequence[TrialRow]) -> TrialRow | None:
-        """Return the trial to go on with by all evidence for the game. Kinds of advice take turns, see _TURNS."""
+        """Return the trial to go on with by all evidence for the game. Kinds of advice take turns, see _TURNS.
+
+        While a rival learns for a trial, others go on, because it may take longer than the process lives.
+        """
         self._choose_candidate(rows)
         openings = [TrialRow(OPENINGS, self.book_state, WITHOUT)] if self._num_openings >= _FEWEST_OPENINGS else []
         kinds = {
-            LESSON: self._due_trials(rows, self._candidate),
-            OPENINGS: self._open_trials(rows, openings),
-            _KNOB: islice(self._open_trials(rows, self._knob_trials(rows)), 1),
+            LESSON: sorted(self._due_trials(rows, self._candidate), key=_urgency),
+            OPENINGS: [*self._open_trials(rows, openings)],
+            _KNOB: [*islice(self._open_trials(rows, self._knob_trials(rows)), 1)],
         }
-        trials = {kind: min(own, key=_urgency, default=None) for kind, own in kinds.items()}
+        ready = {kind: [trial for trial in own if self._is_ready(trial)] for kind, own in kinds.items()}
+        trials = ready if any(ready.values()) else kinds
         for turn in range(self._turn, self._turn + len(_TURNS)):
-            trial = trials[_TURNS[turn % len(_TURNS)]]
-            if trial is not None:
+            if own := trials[_TURNS[turn % len(_TURNS)]]:
                 self._turn = turn
-                return trial
+                return own[0]
         return None
+
+    def _is_ready(self, trial: TrialRow) -> bool:
+        """Return whether matches of a trial can begin, or its rival has time to learn first."""
+        startclock = startclock_of(trial.against)
+        return startclock is None or self._rivals.is_ready(startclock)
 
     def _choose_candidate(self, rows: Sequence[TrialRow]) -> None:
         """Go on with the state of the lesson that is being tried, or begin with the newest one."""
@@ -583,10 +591,9 @@ class Course:
 
     def _advance(self, key: TrialRow, rounds: Rounds, deadline: float) -> TrialRow | None:
         """Play rounds of a trial until the deadline, or until some end; then store the evidence and return it."""
-        if self._is_new and self._variant[0]:
-            self._store()  # the value of the variant, so that its tests have a lesson they belong to
-            if self.snapshot is None or self.snapshot.number != key.number:
-                return None  # another process has a lesson already
+        # first the value of the variant, so that its tests have a lesson they belong to
+        if self._is_new and self._variant[0] and self._store() is None:
+            return None  # another process has a lesson already
         if key not in self._contests and len(self._contests) == _MOST_CONTESTS:
             del self._contests[next(iter(self._contests))]  # perhaps one that will not go on, and each has a tree
         self._contests[key] = rounds
@@ -597,7 +604,10 @@ class Course:
         del self._contests[key]  # the next rounds are against another rival
         self._rivals.note(rounds)
         self._following, self._turn = None, self._turn + 1
-        return self._lessons.add_evidence(self.game, key, lambda row: with_scores(row, rounds.scores))
+        row = self._lessons.add_evidence(self.game, key, lambda row: with_scores(row, rounds.scores), self._id)
+        if row is None:
+            self.refresh()
+        return row
 
     def _rounds(self, trial: TrialRow, deadline: float) -> Rounds | None:
         """Return matches between the player with some advice and without it, in the same time.

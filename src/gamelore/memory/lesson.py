@@ -3,7 +3,7 @@
 The value of a lesson has its facts as texts, so it can be read with other versions of gamelore and with other names. A
 network has its facts as texts, too, and its arrays as an npz file; its entries are rounded to float16 there.
 The rest of the state of a teacher (sums of regressions, matches under way) is an npz file, and so is that of self-play
-(the network as it is, with the sums for its step sizes). It is used only if the facts of the game are numbered and tied
+(the network, with the sums for its step sizes). It is used only if the facts of the game are numbered and tied
 as they were; otherwise the present generation begins anew.
 """
 
@@ -31,7 +31,8 @@ from ..search.value import LinearValue
 if TYPE_CHECKING:
     from ..game.game import Game
 
-_BYTES_OF_ENTRY, _MOST_PLAY_BYTES = 20, 32 << 20  # of self-play in the store
+_BYTES_OF_CHANGED, _BYTES_OF_ROUNDED = 20, 6  # of an entry of self-play in the store, see packed_play
+_MOST_PLAY_BYTES = 32 << 20
 _LARGEST_ENTRY = 60_000  # of a network in the store; float16 ends there
 NEXT_STATE = 1.5  # a network is a state of its lesson again after so many times the teaching of the last one
 MOST_BYTES = 8 << 20  # of the sums of a generation under way; where they take more, only whole generations are stored
@@ -155,26 +156,42 @@ class PlayProgress(NamedTuple):
 def packed_play(game: Game, progress: PlayProgress) -> bytes:
     """Return self-play as an npz file; b"" if that is too large for the store.
 
-    Of the arrays, it has only the entries that have changed.
+    Of the arrays, it has the entries that have learned something. If these are too large, it has all entries as
+    float16: to begin anew from the last state of the lesson would cost more than their last digits.
     """
     network, sums, changes, matches, positions = progress.state
-    strides, changed = network.strides, np.flatnonzero(changes)
-    if _BYTES_OF_ENTRY * len(changed) > _MOST_PLAY_BYTES:
+    strides = network.strides
+    # without changes, there are entries that came with the lesson, see `restored_play`
+    changed = np.flatnonzero((changes != 0) | (network.entries != 0))
+    if _BYTES_OF_CHANGED * len(changed) <= _MOST_PLAY_BYTES:
+        learned = np.stack([array.ravel()[changed] for array in (network.entries, sums, changes)])
+        kept: dict[str, NDArray[Any]] = {"changed": changed, "learned": learned}
+    elif _BYTES_OF_ROUNDED * changes.size <= _MOST_PLAY_BYTES:
+        kept = {"learned": _rounded(progress.state)}
+    else:
         return b""
+    kept |= {
+        "layout": _layout(game),
+        "shape": np.array([*strides.shape, *changes.shape], np.int64),
+        "places": np.flatnonzero(strides),
+        "strides": strides[strides != 0],
+        "offsets": network.offsets,
+        "numbers": np.array([matches, positions, progress.as_assumed], np.int64),
+        "due": np.array(progress.due),
+    }
     file = io.BytesIO()
-    np.savez(
-        file,
-        layout=_layout(game),
-        shape=np.array([*strides.shape, *changes.shape], np.int64),
-        places=np.flatnonzero(strides),
-        strides=strides[strides != 0],
-        offsets=network.offsets,
-        changed=changed,
-        learned=np.stack([array.ravel()[changed] for array in (network.entries, sums, changes)]),
-        numbers=np.array([matches, positions, progress.as_assumed], np.int64),
-        due=np.array(progress.due),
-    )
+    np.savez(file, allow_pickle=False, **kept)
     return file.getvalue()
+
+
+def _rounded(state: SelfPlayState) -> NDArray[np.float16]:
+    """Return the entries, sums and changes of self-play, float16[3, entries].
+
+    Large sums and changes are scaled down, each pair by the same factor, so that their ratio is the same.
+    """
+    scale = _LARGEST_ENTRY / np.maximum(state.changes, _LARGEST_ENTRY)
+    entries = np.clip(state.network.entries, -_LARGEST_ENTRY, _LARGEST_ENTRY)
+    return np.stack([entries.ravel(), (state.sums * scale).ravel(), (state.changes * scale).ravel()]).astype(np.float16)
 
 
 def restored_play(game: Game, lesson: StoredLesson) -> PlayProgress | None:
@@ -222,7 +239,7 @@ def _unpacked_play(game: Game, packed: bytes) -> PlayProgress | None:
             if not np.isfinite(learned).all() or min(learned[2].min(initial=0.0), *arrays["numbers"]) < 0:
                 return None
             entries, sums, changes = whole = np.zeros((3, num_roles, room), np.float32)
-            whole.reshape(3, -1)[:, arrays["changed"]] = learned
+            whole.reshape(3, -1)[:, arrays["changed"] if "changed" in arrays else slice(None)] = learned
             if not isfinite(arrays["due"]):
                 return None
             matches, positions, as_assumed = arrays["numbers"].tolist()

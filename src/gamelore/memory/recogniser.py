@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from ..errors import GameloreError
 from ..learning.store.lesson_rows import PolicyFit
 from ..matches.match import MatchState
+from ..matches.opponents import Opponent
 from ..players.lookahead import Lookahead, choice_values
 from ..players.player import Memoryless, Player, Started, Turn
 from ..players.position_graph import PositionGraph
@@ -51,6 +52,8 @@ MOST_MOVES = 16
 _RECOGNITION = "recognition"  # stage of the random numbers
 SAME_OPPONENT = 5
 """Number of matches whose opponents are taken for the same player."""
+_MOST_POSITIONS = 1 << 21  # in memory, about 200 MB
+_MOST_AHEAD = 100_000  # positions two plies after the first one, with which players that look ahead are compared
 _log = logging.getLogger(__name__)
 
 
@@ -206,6 +209,9 @@ def posterior(matches: Sequence[Iterable[PolicyFit]]) -> dict[str, float]:
 class Encounters:
     """Comparison of the opponents in the last matches of a game with known players.
 
+    Players that look ahead are left out where this takes too many positions. A match that needs too many positions all
+    the same says nothing.
+
     Args:
         game: game
         lessons: store
@@ -213,19 +219,19 @@ class Encounters:
     """
 
     def __init__(self, game: Game, lessons: Lessons, players: Mapping[str, Player]) -> None:
-        self._game, self._lessons = game, lessons
-        self._graph = PositionGraph(game)
-        self._policies = Policies(self._graph, players)
+        self._game, self._lessons, self._players = game, lessons, players
         last = lessons.last_matches(game.rules_hash, SAME_OPPONENT)
-        compared = lessons.fits(game.rules_hash, min(last, default=0))
-        self._seen: set[SeenMove] = set()
+        stored = lessons.fits(game.rules_hash, min(last, default=0))
+        self._compared: list[tuple[PlayedMatch, int]] = []  # matches, and roles of opponents
         self._waiting: list[tuple[int, int, PlayedMatch]] = []  # number of the match, role of the opponent
         for number, match in last.items():
             for role in range(game.num_roles):
-                if (number, role) in compared:
-                    self._new_moves(match, role)
+                if (number, role) in stored:
+                    self._compared.append((match, role))
                 elif role != match.role:
                     self._waiting.append((number, role, match))
+        self._graph: PositionGraph | None = None  # until it is needed
+        self._num_since = 0  # matches since the graph was made
         self._steps: Iterator[Sequence[PolicyFit]] | None = None
         self._fits: Sequence[PolicyFit] = ()
 
@@ -237,28 +243,84 @@ class Encounters:
     def go_on(self, deadline: float) -> None:
         """Compare moves until the deadline, in seconds of `time.monotonic`; store the fits of each match at its end.
 
-        A step takes up to a second in large games.
+        A step is the policy of a player in a position, which may take seconds in large games.
         """
         while self._waiting and monotonic() < deadline:
             number, role, match = self._waiting[0]
-            if self._steps is None:
-                self._steps = fits(self._policies, self._new_moves(match, role))
-            last = next(self._steps, None)
-            if last is None:
+            try:
+                is_over = self._advance(match, role)
+            except GameloreError as error:
+                is_over = self._give_up(match, error)
+            if is_over:
                 self._lessons.add_fits(self._game, number, role, self._fits)
                 self._waiting.pop(0)
                 self._steps = None
-            else:
-                self._fits = last
+        if not self._waiting:
+            self._graph = None  # it may be large
+
+    def _advance(self, match: PlayedMatch, role: int) -> bool:
+        """Go on with the first match that waits; return whether it is over."""
+        if self._graph is None:
+            self._begin()
+        if not self._policies.names:
+            self._waiting.clear()
+            return False
+        if self._steps is None:
+            self._num_since += 1
+            self._steps = fits(self._policies, self._new_moves(match, role))
+        last = next(self._steps, None)
+        if last is None:
+            self._compared.append((match, role))
+            return True
+        self._fits = last
+        return False
+
+    def _begin(self) -> None:
+        """Begin with an empty graph, and replay the matches that were compared."""
+        self._graph, self._num_since = PositionGraph(self._game, _MOST_POSITIONS), 0
+        self._policies = Policies(self._graph, affordable(self._graph, self._players))
+        self._seen: set[SeenMove] = set()
+        for match, role in self._compared:
+            self._new_moves(match, role)
+
+    def _give_up(self, match: PlayedMatch, error: GameloreError) -> bool:
+        """Give up a match that needs too many positions; return False if it may have the graph for itself first."""
+        self._graph, self._steps = None, None
+        if self._num_since > 1:
+            return False
+        self._fits = _fits_of(self._policies.names, np.zeros((3, len(self._policies.names))))
+        _log.warning("cannot compare the moves of match %s: %s", match.id, error)
+        return True
 
     def _new_moves(self, played: PlayedMatch, role: int) -> list[SeenMove]:
         """Return the moves of a role that occurred in no match before; none if the match contradicts the rules."""
+        assert self._graph is not None
         try:
             match = MatchState.after(self._graph, played.moves, max_plies=len(played.moves) + 1)
         except (GameloreError, IndexError) as error:
+            if isinstance(error, GameloreError) and self._graph.num_rows == self._graph.max_rows:
+                raise
             _log.warning("cannot compare the moves of match %s: %s", played.id, error)
             return []
         return new_moves(match, role, self._seen)
+
+
+def affordable(graph: PositionGraph, players: Mapping[str, Player]) -> dict[str, Player]:
+    """Return the players whose policies need no more than `_MOST_AHEAD` positions two plies after the first one."""
+    try:
+        children = graph.children([graph.start])
+        graph.list_moves(children)
+        num = int(graph.num_joint[children].sum())
+    except GameloreError:  # already the first position has too many joint moves
+        num = _MOST_AHEAD + 1
+    return {name: own for name, own in players.items() if num <= _MOST_AHEAD or not _looks_ahead(own)}
+
+
+def _looks_ahead(player: Player) -> bool:
+    """Return whether the policy of a player needs positions after its moves."""
+    if isinstance(player, Opponent):
+        return any(own.kind != "random" for own in player.settings)
+    return isinstance(player, Lookahead)
 
 
 def recognised(lessons: Lessons, rules_hash: str, role: int, num_roles: int) -> dict[str, float]:

@@ -90,16 +90,28 @@ class Rivals:
     def by_lot(self, startclock: int, num_rounds: int, deadline: float) -> SearchPlan | None:
         """Return a rival with a startclock by lot, where so many rounds have been played against such rivals.
 
-        A new one learns until the deadline whenever the rounds have taken twice as long as its startclock, until there
-        are enough. Return None if its startclock has not ended then.
+        A new one is wanted whenever the rounds have taken twice as long as its startclock, until there are enough. It
+        learns until the deadline, and None is returned if its startclock has not ended then. But where there are others
+        to play against, learning takes no longer than matches, because a process may end before a new rival is ready.
         """
         name = rival_name(startclock)
         num, most = self._lessons.pupils(self._game.rules_hash).get(name, 0), _NUM_RIVALS.get(startclock, 1)
-        if num < min(most, 1 + int(self.seconds_of(num_rounds) / (_BETWEEN_RIVALS * startclock))):
+        is_wanted = num < min(most, 1 + int(self.seconds_of(num_rounds) / (_BETWEEN_RIVALS * startclock)))
+        if is_wanted and (num == 0 or self._has_time_for(startclock)):
             rival = self._new_rival(startclock, deadline)
         else:
             rival = self._lessons.value(self._game.rules_hash, name, int(self._fresh.integers(num)))
         return None if rival is None else SearchPlan(restored_value(self._game, rival), with_decision(rival.informed))
+
+    def is_ready(self, startclock: int) -> bool:
+        """Return whether there is a rival with a startclock, or time to let one learn."""
+        is_stored = rival_name(startclock) in self._lessons.pupils(self._game.rules_hash)
+        return is_stored or self._has_time_for(startclock)
+
+    def _has_time_for(self, startclock: int) -> bool:
+        """Return whether the new rival with a startclock has learned for no longer than all matches have taken."""
+        pupil = self._pupils.get(startclock)
+        return pupil is None or pupil.seconds <= self._round_seconds
 
     def _new_rival(self, startclock: int, deadline: float) -> StoredValue | None:
         """Let a rival learn until the deadline; store and return what it has learned if its startclock has ended."""

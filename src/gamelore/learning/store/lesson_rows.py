@@ -425,13 +425,14 @@ class Lessons:
 
     def kept(self, rules_hash: str) -> KeptLesson | None:
         """Return all that the store has about a game; None if it has no lesson."""
-        lesson = self.find(rules_hash)
-        if lesson is None:
-            return None
-        taught = {pupil: self.taught(rules_hash, pupil) for pupil in self.pupils(rules_hash)}
-        openings, matches, trials = self.openings(rules_hash), self.matches(rules_hash), self.trials(rules_hash)
-        with self._reading(rules_hash) as (connection, game):
-            texts = connection.execute("SELECT descriptors FROM described WHERE game = ?", [game]).fetchall()
+        with self.knowledge.reading():  # all of it as it was at one moment
+            lesson = self.find(rules_hash)
+            if lesson is None:
+                return None
+            taught = {pupil: self.taught(rules_hash, pupil) for pupil in self.pupils(rules_hash)}
+            openings, matches, trials = self.openings(rules_hash), self.matches(rules_hash), self.trials(rules_hash)
+            with self._reading(rules_hash) as (connection, game):
+                texts = connection.execute("SELECT descriptors FROM described WHERE game = ?", [game]).fetchall()
         return KeptLesson(lesson, taught, openings, matches, trials, _descriptors(*texts[0]) if texts else {})
 
     def add(self, items: Iterable[tuple[RememberedGame, KeptLesson]]) -> int:
@@ -581,20 +582,26 @@ class Lessons:
             query = f"{_TRIALS} ORDER BY advice, number, against"
             return typed(connection.execute(query, (game, _lesson_id(connection, game))), TrialRow)
 
-    def add_evidence(self, game: Game, trial: TrialRow, add: Callable[[TrialRow], TrialRow]) -> TrialRow:
+    def add_evidence(
+        self, game: Game, trial: TrialRow, add: Callable[[TrialRow], TrialRow], lesson: str | None = None
+    ) -> TrialRow | None:
         """Replace the evidence of a trial by what `add` makes of it, in one transaction; return the new evidence.
 
         Args:
             game: game
             trial: names the advice, its state, and the rival; its numbers are those without evidence so far
             add: function from the evidence so far to the new evidence
+            lesson: id of the lesson that was tried. If the store has another one by now, the evidence is of no use, and
+                None is returned. None for the lesson that the store has
         """
         with self._writing(game) as (connection, number):
-            lesson = _lesson_id(connection, number)
+            present = _lesson_id(connection, number)
+            if lesson not in (None, present):
+                return None
             query = f"{_TRIALS} AND advice = ? AND number = ? AND against = ?"
-            rows = typed(connection.execute(query, (number, lesson, *trial[:3])), TrialRow)
+            rows = typed(connection.execute(query, (number, present, *trial[:3])), TrialRow)
             row = add(rows[0] if rows else trial)
-            put_rows(connection, "trial", [(number, lesson, *row)])
+            put_rows(connection, "trial", [(number, present, *row)])
         return row
 
     # the ledger, and opponents
@@ -689,13 +696,14 @@ def _descriptors(text: object) -> dict[str, float]:
 
 def _put_match(connection: sqlite3.Connection, game: int, match: PlayedMatch) -> bool:
     """Write a match, unless it is in the store already."""
-    query = "SELECT count(*), coalesce(sum(role = ? AND id = ?), 0) FROM played WHERE game = ?"
-    num, num_equal = connection.execute(query, (match.role, match.id, game)).fetchone()
-    if not num_equal:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        texts = to_json([list(joint) for joint in match.moves]), to_json(list(match.goals))
-        put_rows(connection, "played", [(game, num, match.id, match.role, match.startclock, *texts, now)])
-    return not num_equal
+    equal = "SELECT 1 FROM played WHERE game = ? AND role = ? AND id = ?"
+    if connection.execute(equal, (game, match.role, match.id)).fetchone() is not None:
+        return False
+    (num,) = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM played WHERE game = ?", [game]).fetchone()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    texts = to_json([list(joint) for joint in match.moves]), to_json(list(match.goals))
+    put_rows(connection, "played", [(game, num, match.id, match.role, match.startclock, *texts, now)])
+    return True
 
 
 def _lesson_id(connection: sqlite3.Connection, game: int | None) -> str:
