@@ -169,6 +169,20 @@ def test_a_tree_within_its_memory_goes_on_growing() -> None:
     assert search.num_nodes < 20_000
 
 
+def test_lanes_with_a_choice_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(champion, "monotonic", lambda: 100.0)
+    thinker = player("gamelore:seconds=8")
+    assert isinstance(thinker, Gamelore)
+    state = MatchState(PositionGraph(load("tictactoe")))
+    for lanes, done, clock, end in (
+        (2, 0, None, 104.0),
+        (2, 1, 110.0, 104.0),
+        (2, 1, 101.0, 100.95),
+        (2, 0, 101.0, 100.475),
+    ):
+        assert thinker._deadline(turn_of(state, 0, clock), lanes, done) == pytest.approx(end)
+
+
 def test_options() -> None:
     assert ChampionSettings(simulations=5).growth.leaves == 512
     made = player("gamelore:simulations=5,exploration=1.2,memory=64")
@@ -643,8 +657,10 @@ def test_room_is_made_only_if_there_is_time() -> None:
         pass
     stem._drop_seconds = 1000.0
     assert search.run(deadline=monotonic() + 1.0) == 0, "what it knows must do"
+    assert search.ponder(monotonic() + 0.01) == 0, "a move may be asked for meanwhile"
+    stem._drop_seconds = 0.2 / stem.tree.num_nodes
     assert search.ponder(monotonic() + 0.01) > 0
-    assert stem._drop_seconds < 1.0
+    assert stem._drop_seconds < 0.2 / full, "it was measured"
 
 
 def test_a_timed_search_ends_without_a_posix_clock() -> None:
@@ -661,6 +677,6 @@ def test_a_timed_search_ends_without_a_posix_clock() -> None:
 
 def test_teaching_with_a_budget_ends_with_the_startclock() -> None:
     player = Gamelore(ChampionSettings(teaching=10**9))
-    prepared = player._prepared_for(load("connectfour"), 0.2)
+    prepared = player._prepared_for(load("connectfour"), 0.2, monotonic() + 0.2)
     assert prepared is not None
     assert not prepared.is_done

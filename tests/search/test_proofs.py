@@ -221,6 +221,26 @@ def test_an_end_without_winner_is_worth_something_to_three_roles(
     assert moves["give"].mean == 0
 
 
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_a_position_without_moves_is_an_end_that_gives_nothing(engine: Literal["native", "reasoner"]) -> None:
+    """One move leads to a position that is not terminal, and in which nobody has a move."""
+    rules = """
+        (role a) (role b) (init start) (<= (legal a go) (true start)) (<= (legal a stop) (true start))
+        (<= (legal b wait) (true start)) (<= (legal a back) (true half)) (<= (legal b wait) (true half))
+        (<= (next half) (does a go)) (<= (next stuck) (does a stop)) (<= (next end) (does a back))
+        (<= terminal (true end)) (<= (goal a 40) (true end)) (<= (goal b 60) (true end))
+    """
+    game = load(rules, engine=engine)
+    search = Search(game, GrowthSettings(least=2, leaves=2, scout=False))
+    search.begin(game.initial, stream(1), assumption=UNRELATED)
+    search.run(200)
+    legal = game.start().legal["a"]
+    bounds = {legal[move.index]: (move.low, move.high, move.is_proved) for move in search.moves(0)}
+    assert bounds == {"go": (40, 40, True), "stop": (0, 0, True)}
+    assert search.is_proved
+    assert search.num_nodes == 4
+
+
 def test_several_winners_are_no_sole_winner() -> None:
     """c shares what b wins, so nothing is taken for granted; and a search that met no such end before finds it out."""
     shared = THREE.replace("(goal c 0)", "(goal c 100)")

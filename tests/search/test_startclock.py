@@ -274,6 +274,20 @@ def test_without_a_startclock_games_are_solved_only_if_told_so() -> None:
 
 
 @pytest.mark.usefixtures("unstored")
+def test_a_player_that_does_not_ponder_solves_before_the_match_if_told_so() -> None:
+    thinker, state = player("gamelore:solve=yes,ponder=no"), MatchState(PositionGraph(load("tictactoe")))
+    assert isinstance(thinker, Gamelore)
+    game = state.graph.game
+    thinker.prepare(game, 0)
+    thinker.begin(0, replace(state.started(0), startclock=0.0))
+    assert thinker._solution_of(game) is None, "there is no time"
+    begin = monotonic()
+    thinker.begin(0, replace(state.started(0), startclock=600.0))
+    assert thinker._solution_of(game) is not None
+    assert monotonic() < begin + 60.0, "what is left of the startclock is not waited for"
+
+
+@pytest.mark.usefixtures("unstored")
 def test_another_game_ends_the_solution_of_the_last_one() -> None:
     thinker = player("gamelore:teaching=0")
     assert isinstance(thinker, Gamelore)

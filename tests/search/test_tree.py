@@ -30,6 +30,7 @@ from gamelore.search.tree import (
     VISITS,
     Tree,
     first_assumption,
+    room_in,
 )
 from gamelore.search.value import LinearValue
 
@@ -195,6 +196,13 @@ def test_walks_end_where_there_is_no_room_for_steps() -> None:
     check(tree)
     assert (steps[:512] != 7).any()
     assert (steps[600:] == 7).all(), "what lies behind the steps is not changed"
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_full_tree_takes_the_memory_that_it_was_given(name: str) -> None:
+    game = load(name)
+    own = Tree(game, *room_in(game, 32 << 20))
+    assert sum(array.nbytes for array in own.arrays) == pytest.approx(32 << 20, rel=0.01)
 
 
 def test_threads_have_the_same_prior_and_first_batches() -> None:

@@ -217,7 +217,8 @@ def lockstep(games: Sequence[PartGame], state: States) -> Generator[int, None, P
             return None
         for game, own in zip(games, plies, strict=True):
             own.append((yield from _next_ply(game.game, own[-1].states)))
-            own[-2] = own[-2]._replace(states=own[-2].states[:0])  # `_plan` needs the parents and the actions only
+            # `_plan` needs the parents and the actions only; a slice would keep all states in memory
+            own[-2] = own[-2]._replace(states=np.empty((0, game.game.num_words), np.uint64))
     return None
 
 

@@ -3,5 +3,5 @@
 Reading order: `settings`, `tree` (arrays), `value` (priors and minimax), `proofs` (bounds), `walks` (selection, backing
 up, a look at all children), `growth` and `native_growth` (batches), `choice` (of a move), `simultaneous` (mixed
 strategies), `thinking` (the search of a match), `rounds` (of matches between two ways to search), `teaching` (of a
-value), `solving` (of small games), `champion` (the player).
+value), `startclock` (a pupil, and solutions of small games), `champion` (the player).
 """

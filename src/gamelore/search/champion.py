@@ -148,10 +148,11 @@ class Gamelore(Player):
         """See `Player.begin`. The trees of earlier matches are not used again; what was learned is."""
         game = started.graph.game
         self._lanes = {number: lane for number, lane in self._lanes.items() if lane.game is game}
-        prepared = self._prepared_for(game, started.startclock)
+        end = None if started.startclock is None else monotonic() + OF_THE_CLOCK * started.startclock
+        if self._may_solve(game) and not (self._has_clock and self.settings.ponder):
+            self._solve(game, end)
+        prepared = self._prepared_for(game, started.startclock, end)
         earlier = self._earlier_solution(game) if game.num_roles == 1 else None
-        if self._may_solve(game) and not self._has_clock:
-            self._solving_of(game).run()
         for number in started.lanes.tolist():
             self._lane(game, number).begin(prepared, earlier)
 
@@ -176,7 +177,7 @@ class Gamelore(Player):
         lanes = [self._lane(game, int(turn.lanes[index])) for index in several]
         self._load(game, lanes)
         for number, (index, lane) in enumerate(zip(several, lanes, strict=True)):
-            limits = self._simulations(turn), self._deadline(turn, len(several) - number)
+            limits = self._simulations(turn), self._deadline(turn, len(several), number)
             choose = self._choice if game.num_roles > 1 else self._choice_in_puzzle
             choices[index] = choose(lane, turn, index, *limits)
             lane.chosen = int(turn.plies[index]), int(choices[index])
@@ -368,6 +369,14 @@ class Gamelore(Player):
         is_wanted = self._has_clock and self.settings.ponder if self.settings.solve is None else self.settings.solve
         return is_wanted and may_be_solved(game)
 
+    def _solve(self, game: Game, end: float | None) -> None:
+        """Solve a game before a match; in a startclock, in half of it.
+
+        end: of the startclock, in seconds of `time.monotonic`; None without one
+        """
+        if end is not None or not self._has_clock:
+            self._solving_of(game).run(None if end is None else (monotonic() + end) / 2)
+
     def _solves(self, turn: Turn) -> bool:
         """Use every second slice for the solution of the game until it is done; return whether this one was used."""
         solving = self._solving
@@ -401,11 +410,14 @@ class Gamelore(Player):
         given = game, teaching_key(self.settings.seed, game), self.settings.growth, self.settings.lessons
         return Pupil(*given) if self.settings.teaching is None else Teacher(*given)
 
-    def _prepared_for(self, game: Game, startclock: float | None) -> Prepared | None:
-        """Begin a match; return what the player knows and learns for it, None in games that cannot be taught."""
+    def _prepared_for(self, game: Game, startclock: float | None, end: float | None) -> Prepared | None:
+        """Begin a match; return what the player knows and learns for it, None in games that cannot be taught.
+
+        end: of a budget of teaching, in seconds of `time.monotonic`
+        """
         if self.settings.teaching and can_be_taught(game):
             prepared = self._schooling_of(game).begin(startclock)
-            prepared.teach(None if startclock is None else monotonic() + OF_THE_CLOCK * startclock)
+            prepared.teach(end)
             return prepared
         if self._may_learn(game) and (self._has_clock or self._remembers):
             return self._schooling_of(game).begin(startclock)
@@ -440,13 +452,19 @@ class Gamelore(Player):
         unlimited = self.settings.seconds is not None or turn.deadline is not None
         return self.settings.simulations or (None if unlimited else DEFAULT_SIMULATIONS)
 
-    def _deadline(self, turn: Turn, lanes: int) -> float | None:
-        """Return the time at which the search for a move ends; the remaining lanes share the remaining time."""
+    def _deadline(self, turn: Turn, lanes: int, done: int) -> float | None:
+        """Return the time at which the search for a move ends.
+
+        Lanes share `seconds`, and those that are left share the time that is left of a clock.
+
+        lanes: number of lanes with a choice
+        done: number of those whose move is chosen
+        """
         now, limits = monotonic(), []
         if self.settings.seconds is not None:
-            limits.append(now + self.settings.seconds / len(turn.rows))
+            limits.append(now + self.settings.seconds / lanes)
         if turn.deadline is not None:
-            limits.append(now + OF_THE_CLOCK * (turn.deadline - now) / lanes)
+            limits.append(now + OF_THE_CLOCK * (turn.deadline - now) / (lanes - done))
         return min(limits, default=None)
 
     def _followed(self, lane: _Lane, turn: Turn, index: int, deadline: float | None = None) -> Search:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
-from ..players.kernel import I32, I16x2, kernel
+from ..players.kernel import I32, I16x2, kernel, lazy_zeros
 from ..players.random_streams import mix
 from ..players.uct import playout_goals
 from .settings import GrowthSettings
@@ -140,7 +140,7 @@ def _wait_for(others: Sequence[Future[T]]) -> None:
 def batch_of(game_roles: int) -> WalkBatch:
     """Return arrays for the largest batch."""
     ends, lasts, order = np.zeros((3, LANES), np.int32)
-    steps, num_steps = np.zeros((_STEPS_OF_WALK * LANES, 4), np.int32), np.zeros(1, np.int64)
+    steps, num_steps = lazy_zeros((_STEPS_OF_WALK * LANES, 4), np.int32), np.zeros(1, np.int64)
     choices, values = np.zeros((LANES, game_roles), np.int32), np.zeros((LANES, game_roles))
     return WalkBatch(ends, lasts, steps, num_steps, choices, order, values)
 
@@ -282,13 +282,20 @@ class EngineGrower:
         end_listing(tree.arrays, self._batch, count, self.prior, tree.tops, tree.assumption)
 
     def _played(self, states: NDArray[np.uint64], key: np.uint64, end: float) -> tuple[I16x2, I32] | None:
-        """Return goals and lengths of random playouts (on the reasoner, 0 or 1); None if time ran out there."""
+        """Return goals and lengths of random playouts (on the reasoner, 0 or 1); None if time ran out there.
+
+        The length is 0 where a match is over: in a terminal state, and where a role has no move.
+        """
         game, most = self._game, self._settings.max_plies
         if game.engine != "reasoner":
             played = game.rollouts(states, int(key), threads=1, max_steps=most)
             return played.goals, played.steps
         goals = playout_goals(game, states[None], np.array([key]), max_plies=most, deadline=end)
-        return None if goals is None else (goals[0], (~game.terminal(states)).astype(np.int32))
+        if goals is None:
+            return None
+        legal = game.legal(states)
+        goes_on = (legal.by_role(game.num_roles)[1] > 0).all(axis=1) & ~legal.terminal
+        return goals[0], goes_on.astype(np.int32)
 
     def _scout(self, tree: Tree, count: int, states: NDArray[np.uint64], joint: NDArray[np.int32]) -> bool:
         """Look at the children of the first `count` nodes in the batch; return `as_assumed` of the ends among them."""

@@ -132,7 +132,8 @@ class ChampionSettings(GrowthSettings):
                  depends on that if its tree is full. If it is not given, the environment variable GAMELORE_SEARCH_MIB,
                  or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think, and teaches itself
-                 and solves the game there
+                 and solves the game there. Without it, a game is solved only with `solve`: before the match, in half of
+                 the startclock if there is one, which other matches of the same process then wait for
     threads      number of threads. They share a tree if only time limits the search; with a budget of simulations they
                  have a tree each, so that the result is repeatable. If it is not given: one for each processor core
                  that the process may use, up to 4, if only time limits the search, else 1

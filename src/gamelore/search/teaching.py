@@ -392,7 +392,10 @@ class Teacher:
         self._next_look = self._generation_begins + (halves + 1) * self._half
 
     def _end_lessons(self) -> None:
-        """Give back what took tens of MiB, and begin the trial if it is of use and fits into the budget."""
+        """Give back the trees, and begin the trial if it is of use and fits into the budget.
+
+        The sums of the regression, up to 32 MiB a role, are a part of the last state.
+        """
         explains = self._grower.prior.visits >= _FEWEST_VISITS
         self._final = self._state()
         del self._tree, self._samples, self._grower

@@ -32,6 +32,7 @@ T = TypeVar("T")
 _NO_LIMIT = 1 << 60  # walks, or batches
 _FORGETTING = 0.8  # factor of the estimated time of a batch if not even one fits into a search
 _DROP_SECONDS = 3e-7  # of a node when nodes are dropped, until it has been measured
+_LONGEST_PAUSE = 0.25  # seconds for which a full tree may make room when a move may be asked for at any time
 _MOST_VISITS = 1 << 30  # of a root, because trees count visits with 32 bits
 _MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `GrowthSettings.least`
 
@@ -218,14 +219,19 @@ class Search:
     def ponder(self, deadline: float | None) -> int:
         """Grow the trees until the deadline of a slice of time, by a first batch at least; return the number of walks.
 
-        A batch can take longer than the slice, and a full tree all of the time to make room.
+        A batch can take longer than the slice. A full tree grows no further if it takes `_LONGEST_PAUSE` to make room,
+        because a move that is asked for meanwhile would have to wait.
         """
         for stem in self._stems:
             stem.grower.least = self.settings.least
-        return self._run(_NO_LIMIT, deadline) or self._run(self.settings.least, None)
+        return self._run(_NO_LIMIT, deadline) or self._run(self.settings.least, None, pause=_LONGEST_PAUSE)
 
-    def _run(self, limit: int, deadline: float | None, chooser: int | None = None) -> int:
-        """See `run`; `limit` is the number of walks in all trees."""
+    def _run(self, limit: int, deadline: float | None, chooser: int | None = None, pause: float | None = None) -> int:
+        """See `run`.
+
+        limit: number of walks in all trees
+        pause: seconds that a full tree may take to make room where there is no deadline; None for no limit
+        """
         trees = len(self._stems)
         shares = [(limit + number) // trees for number in range(trees)]
         left, batches, stalled, first = shares, 1, 0, monotonic()  # of the next call; number of calls without a walk
@@ -239,8 +245,9 @@ class Search:
                         self._each *= _FORGETTING
                     break
                 batches, seconds = _NO_LIMIT, min(self._slice, deadline - begin)
-            # where nothing has been searched yet, there is no move to make without room
-            room = None if deadline is None or self.visits == 0 else deadline - begin
+            room = pause if deadline is None else deadline - begin
+            if self.visits == 0:  # where nothing has been searched yet, there is no move to make without room
+                room = None
             grown = self._grow(left, batches, seconds, room)
             if all(each.as_assumed for each in grown):
                 left = [walks - each.walks for walks, each in zip(left, grown, strict=True)]
