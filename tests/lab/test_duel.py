@@ -343,6 +343,17 @@ def test_faulty_matches_are_played_again_and_counted_apart(tmp_path: Path, monke
     assert kept[0].replaced == 0
 
 
+def test_faults_of_the_first_of_two_programs_count(tmp_path: Path) -> None:
+    """Else `gamelore serve` would play again whenever it was late itself."""
+    (tmp_path / "lost.py").write_text(LOST)
+    command = f"ggp:exec {sys.executable} {tmp_path / 'lost.py'} {{port}}"
+    options: dict[str, Any] = {"startclock": 20, "playclock": 5, "shares_core": False, "cores": [CORE] * 2}
+    (score,) = run(make(tmp_path / "out", command, command, 2, replay_faulty=True, **options))
+    assert score.replaced == 0
+    assert score.faults(0) > 0
+    assert not any(row["is_faulty"] for row in rows(tmp_path / "out").values())
+
+
 def test_a_program_that_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(GameloreError, match=r"to answer INFO, got its end; correct the command:\nno such player"):
         run(outside(tmp_path, "echo no such player; exit 1", 2))

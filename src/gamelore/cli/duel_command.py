@@ -78,7 +78,11 @@ def duel(
         ),
     ] = False,
     replay_faulty: Annotated[
-        bool, Option("--replay-faulty", help="Play a match again if a GGP program was late or made an illegal move.")
+        bool,
+        Option(
+            "--replay-faulty",
+            help="Play a match again if a GGP program, and nobody else, was at fault; of two, the second.",
+        ),
     ] = False,
     equal_cpu: Annotated[
         bool, Option("--equal-cpu", help="Exit with code 1 unless the CPU times differ by at most 5 % in each game.")

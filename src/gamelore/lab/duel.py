@@ -16,8 +16,8 @@ resemble each other.
 
 The folder of a duel has a `ResultStore`. Each match is a trial, which is stored when the match ends; its setting has
 the id "GAME/ATTEMPT", and its run is the number of the match. Run the same duel again to play the missing matches. With
-`replay_faulty`, a match in which another program was late, could not be reached or sent an illegal move is played again
-as the next attempt, and counts apart.
+`replay_faulty`, a match in which another program, and nobody else, was late, could not be reached or sent an illegal
+move is played again as the next attempt, and counts apart. Of two programs, this is the second one, the rival.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class DuelSettings:
     shares_core            whether all seats of a match share one core, and think one after the other; only for players
                            that do not think in the time of others
     max_plies              maximum number of plies after the opening
-    replay_faulty          whether matches with faults of another program are played again
+    replay_faulty          whether matches with faults of another program are played again, see above
     ponders                whether players of gamelore use the startclock, and think while others do, as over the
                            network
     rewritten_sheet        whether another program gets a rulesheet that begins after the opening. Otherwise the host
@@ -456,7 +456,8 @@ class _Table:
     ) -> dict[str, Any]:
         game, contenders = match.game, self._duel.contenders
         goal = record.goals[match.seat]
-        outside = {role for role, player in zip(game.roles, players, strict=True) if contenders[player].is_outside}
+        rival = max((player for player in (A, B) if contenders[player].is_outside), default=None)
+        at_fault = {players[game.roles.index(event.role)] for event in record.events}
         return {
             "round": match.round,
             "seat": match.seat,
@@ -467,7 +468,7 @@ class _Table:
             "opening": opening.moves,
             "moves": record.moves,
             "events": [asdict(event) for event in record.events],
-            "is_faulty": any(event.role in outside for event in record.events),
+            "is_faulty": at_fault == {rival},
             "seats": [
                 {
                     "role": role,
