@@ -8,7 +8,7 @@ import pytest
 
 from commands import run, run_json
 from gamelore.solver import solution as solving
-from gamelore.solver import statespace
+from gamelore.solver.statespace import fewest_positions
 from walks import Walk, drawn_walk
 
 RING = Walk({0: [1, 3], 1: [2], 2: [0]}, {0: 0, 1: 1, 2: 0}, {3: 30})
@@ -16,9 +16,9 @@ RING = Walk({0: [1, 3], 1: [2], 2: [0]}, {0: 0, 1: 1, 2: 0}, {3: 30})
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """No test sees the solutions of another one."""
+    """No test sees the solutions of another one, and a game that is too large is refused as soon as that is known."""
     monkeypatch.setattr(solving, "folder", lambda: tmp_path / "compiled")
-    monkeypatch.setattr(statespace, "SECONDS", 0.0)  # a game that is too large is refused as soon as that is known
+    monkeypatch.setattr(solving, "fewest_positions", lambda turns, fits, patience: fewest_positions(turns, fits, 0.0))
     return tmp_path / "solved"
 
 

@@ -30,6 +30,7 @@ from gamelore.lab.papers.banerjee2007.plan import (
 from gamelore.lab.report import ReportPaths
 from gamelore.lab.results import Outcome, ResultStore, Trial
 
+pytestmark = pytest.mark.xdist_group("banerjee2007")  # so that the small run is made once
 RUNS, MATCHES = 2, 60
 
 

@@ -83,6 +83,24 @@ NUMBERS = """
 """.format(digits="\n".join([f"(number n{i})" for i in range(70)] + [f"(succ n{i} n{i + 1})" for i in range(69)]))
 
 
+# the roles take one to three of seven stones in turn; who takes the last one wins
+STONES = """
+(role red) (role blue)
+(init (stones n7)) (init (turn red))
+(after n7 one n6) (after n7 two n5) (after n7 three n4) (after n6 one n5) (after n6 two n4) (after n6 three n3)
+(after n5 one n4) (after n5 two n3) (after n5 three n2) (after n4 one n3) (after n4 two n2) (after n4 three n1)
+(after n3 one n2) (after n3 two n1) (after n3 three n0) (after n2 one n1) (after n2 two n0) (after n1 one n0)
+(other red blue) (other blue red)
+(<= (legal ?r ?n) (true (turn ?r)) (true (stones ?s)) (after ?s ?n ?t))
+(<= (legal ?r noop) (true (turn ?o)) (other ?o ?r))
+(<= (next (stones ?t)) (true (stones ?s)) (true (turn ?r)) (does ?r ?n) (after ?s ?n ?t))
+(<= (next (turn ?r)) (true (turn ?o)) (other ?o ?r))
+(<= terminal (true (stones n0)))
+(<= (goal ?r 100) (true (stones n0)) (true (turn ?o)) (other ?o ?r))
+(<= (goal ?r 0) (true (stones n0)) (true (turn ?r)))
+"""
+
+
 def seeds(lanes: int) -> list[tuple[int, int, str]]:
     return [(7, lane, "target") for lane in range(lanes)]
 
@@ -212,8 +230,12 @@ def test_both_loops_play_the_same_matches_in_games_with_one_role(text: str) -> N
     assert [end > 0 for end in ends] == [text == ASTRAY, text == ASTRAY, True]
 
 
-def test_both_loops_play_the_same_matches_on_the_reasoner() -> None:
-    assert_same(compiled("tictactoe", 1, LANES, 5, "reasoner"), *asked("tictactoe", 1, LANES, 5, engine="reasoner"))
+@pytest.mark.parametrize(("text", "lanes", "num_matches"), [(STONES, LANES, 20), ("tictactoe", LANES[:2], 2)])
+def test_both_loops_play_the_same_matches_on_the_reasoner(text: str, lanes: list[Any], num_matches: int) -> None:
+    """Which takes milliseconds for a position: all learners in a small game, and two in a larger one."""
+    played = compiled(text, 1, lanes, num_matches, "reasoner")
+    assert_same(played, *asked(text, 1, lanes, num_matches, engine="reasoner"))
+    assert played.learner.table.size > len(lanes)
 
 
 def test_a_series_without_matches() -> None:

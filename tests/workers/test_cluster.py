@@ -27,6 +27,7 @@ from lab.pretended import die, fail, make_setting, make_source, pretend
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("cluster"),  # so that it starts once
     pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray: pip install 'gamelore[ray]'"),
     pytest.mark.skipif(sys.platform != "linux", reason="several nodes on one machine need Linux"),
 ]
