@@ -310,7 +310,7 @@ def table(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequenc
             level = LEVELS.get(arm, 0.95)
             by_family = mean_interval([float(np.mean(members)) for members in families.values()], level)
             about = f"{arm} | {startclock:g} | {milliseconds:g} | {len(scores)}"
-            parts = " | ".join(f"{part:.1f}" for part in deviations([*scores.values()]))
+            parts = " | ".join("-" if part is None else f"{part:.1f}" for part in deviations([*scores.values()]))
             used = {setting.game: used_share(store, setting.id) for setting in own if setting.game in scores}
             shares = (
                 f"{np.mean([*used.values()]):.0%}",
@@ -394,16 +394,20 @@ def is_used(session: Mapping[str, Any]) -> bool:
     return any(has_used(session, part) for part in PARTS)
 
 
-def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float, float]:
-    """Return the standard deviations between games, between teachings of a game, and between pairs of a teaching."""
+def deviations(scores: Sequence[Sequence[Sequence[float]]]) -> tuple[float | None, float | None, float]:
+    """Return the standard deviations between games, between teachings of a game, and between pairs of a teaching.
+
+    The first two are None where no game has two teachings, because the scores of games then scatter by both.
+    """
     pairs = float(np.mean([np.var(own, ddof=1) for teaching in scores for own in teaching if len(own) > 1] or [0.0]))
-    num_pairs = float(np.mean([len(own) for teaching in scores for own in teaching]))
     means = [[float(np.mean(own)) for own in teaching] for teaching in scores]
-    within = float(np.mean([np.var(own, ddof=1) for own in means if len(own) > 1] or [0.0]))
-    num = float(np.mean([len(own) for own in means]))
+    variances = [np.var(own, ddof=1) for own in means if len(own) > 1]
+    if not variances:
+        return None, None, pairs**0.5
+    num_pairs = float(np.mean([len(own) for teaching in scores for own in teaching]))
+    within, num = float(np.mean(variances)), float(np.mean([len(own) for own in means]))
     between = float(np.var([np.mean(own) for own in means], ddof=1)) if len(means) > 1 else 0.0
-    parts = between - within / num, within - pairs / num_pairs, pairs
-    return tuple(max(part, 0.0) ** 0.5 for part in parts)  # type: ignore[return-value]
+    return max(between - within / num, 0.0) ** 0.5, max(within - pairs / num_pairs, 0.0) ** 0.5, pairs**0.5
 
 
 def contrasts(settings: Sequence[MemorySetting], store: ResultStore, sheets: Sequence[Sheet]) -> Iterator[str]:

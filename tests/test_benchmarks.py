@@ -584,6 +584,16 @@ def test_explosions(tmp_path: Path, name: str, seconds: int) -> None:
     assert {"traceback", "no answer"}.isdisjoint(row["faults"])
 
 
+def test_deviations_between_games_and_teachings(script_of: Scripts) -> None:
+    """Two games with two teachings of two pairs: variances 200 of pairs, 200 of teachings, 50 of games."""
+    deviations = script_of("memory.py")["deviations"]
+    scores = [[[40.0, 60.0], [60.0, 80.0]], [[50.0, 70.0], [30.0, 50.0]]]
+    assert deviations(scores) == pytest.approx((0.0, 10.0, 200**0.5))
+    apart = [[[40.0, 60.0], [60.0, 80.0]], [[90.0, 110.0], [110.0, 130.0]]]
+    assert deviations(apart) == pytest.approx(((1250.0 - 100.0) ** 0.5, 10.0, 200**0.5))
+    assert deviations([teachings[:1] for teachings in scores]) == (None, None, pytest.approx(200**0.5))
+
+
 def test_lessons(tmp_path: Path) -> None:
     """A store with one lesson has no games of the other kinds. A second run goes on with it and teaches no more."""
     shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)

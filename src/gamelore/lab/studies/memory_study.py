@@ -14,7 +14,8 @@ a score above 50 % comes from earlier study, or from other games. The arms are w
     variant    lessons about other games of its family (lab/families.toml), without that about the game
     unrelated  lessons about games of other families
     shuffled   the lesson of another game: its weights in random order, on the facts of this game. It was tried
-               against the rivals of this game for as long as its own lesson. A gain that remains is no memory
+               against the rivals of this game, for as long as all tests of a study together. A gain that remains is no
+               memory
     default    no store: the player learns anew in each startclock
 
 and, to see what the parts of a lesson are worth, the lesson about the game without openings (`no-openings`) or without
@@ -415,7 +416,10 @@ def _trusted(game: Game, job: MemoryJob) -> StoredLesson | None:
 
 
 def _add_shuffled(lessons: Lessons, game: Game, job: MemoryJob) -> None:
-    """Put a shuffled lesson of another game into the store, with the rivals of a game, and try it as long as its own.
+    """Put a shuffled lesson of another game into the store, with the rivals of a game, and try it.
+
+    Its tests have the time that all tests of a study have, those of openings and knobs and the learning of rivals
+    included.
 
     The other game is the first one with a value that a search trusts.
     """
