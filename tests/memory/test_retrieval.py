@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from gamelore import Game, load
+from gamelore.gdl.syntax import Rulesheet, parse
 from gamelore.learning.store.lesson_rows import Lessons, OpeningMove, StoredLesson, TrialRow
 from gamelore.learning.store.taught_rows import NOTHING, StoredValue
+from gamelore.memory import retrieval
 from gamelore.memory.retrieval import CarriedValue, Relatives
 from gamelore.rulesheets import path
 
@@ -55,6 +57,26 @@ def test_of_equally_similar_games_the_best_explained_one_is_first(lessons: Lesso
         lessons.put(game, StoredLesson(2, 10, 1000, 1.0, value))
     ordered = Relatives(load("breakthrough"), lessons).variants()
     assert [variant.rules_hash for variant in ordered] == [game.rules_hash for game in sizes[::-1]]
+
+
+def test_only_the_most_similar_game_is_read_at_first(lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (4, 6):
+        remember(lessons, load(f"breakthrough:width={width},height=6,rows=2"))
+    num_read = [0]
+
+    def counted(text: str) -> Rulesheet:
+        num_read[0] += 1
+        return parse(text)
+
+    monkeypatch.setattr(retrieval, "parse", counted)
+    relatives = Relatives(load("breakthrough"), lessons)
+    first = relatives.first_variant()
+    assert first is not None
+    assert num_read == [1]
+    assert relatives.has_several
+    variants = relatives.variants()
+    assert first in variants
+    assert (len(variants), num_read) == (2, [2])
 
 
 def test_a_value_is_carried_to_the_facts_that_correspond(lessons: Lessons) -> None:

@@ -139,6 +139,7 @@ class Course:
         self._spent: dict[Part, float] = dict.fromkeys(SHARES, 0.0)
         self._contests: dict[TrialRow, Rounds] = {}
         self._variants: list[CarriedValue] | None = None  # until it is known that there is no lesson
+        self._has_others = False  # whether there may be more variants, which are not read before trials begin
         self._selection: _Selection | None = None
         self._search: Search | None = None
         self._searched = 0.0  # CPU seconds
@@ -185,7 +186,8 @@ class Course:
     def _carried(self) -> StoredLesson | None:
         """Return a lesson that begins with the value of a variant; None if the store has no variant of the game."""
         if self._variants is None:
-            self._variants = self._relatives.variants()
+            self._variants = [*filter(None, [self._relatives.first_variant()])]
+            self._has_others = len(self._variants) > 0 and self._relatives.has_several
         if not self._variants:
             return None
         variant = self._variants[0]
@@ -535,7 +537,7 @@ class Course:
     @property
     def _is_selecting(self) -> bool:
         """Whether the lesson may begin with the value of one of several variants, and matches are to show of which."""
-        return self._is_new and len(self._variants or ()) > 1 and len(self.startclocks) > 0
+        return self._is_new and (self._has_others or len(self._variants or ()) > 1) and len(self.startclocks) > 0
 
     def _select(self, deadline: float, rival: SearchPlan | None = None) -> None:
         """Play matches of the values of variants against a rival until the deadline; in the end, begin with the best.
@@ -546,6 +548,9 @@ class Course:
             deadline: in seconds of `time.monotonic`
             rival: one of the shortest startclock if it is None
         """
+        if self._has_others:
+            self._read_others()
+            return
         assert self._variants is not None
         begin = process_time()
         selection = self._selection = self._selection or _Selection({n: [] for n in range(len(self._variants))})
@@ -565,8 +570,14 @@ class Course:
         if len(selection.scores) == 1 or selection.seconds > _SELECTION_MOVES * self._rivals.seconds:
             self._end_selection()
 
+    def _read_others(self) -> None:
+        """Read the other variants, which takes some tens of milliseconds for each."""
+        self._variants, self._has_others = self._relatives.variants(), False
+
     def _end_selection(self) -> None:
         """Begin the lesson with the value of the best variant so far."""
+        if self._has_others:
+            self._read_others()
         assert self._variants is not None
         self._variants = [self._variants[self._selection.best if self._selection is not None else 0]]
         self.tuition = self._resumed()

@@ -68,6 +68,9 @@ class Relatives:
         stored.pop(game.rules_hash, None)
         bounds = shape_similarities(rule_shapes(game.rulesheet), list(stored.values()))
         self._bounds = dict(zip(stored, bounds.tolist(), strict=True))  # of the scores of maps, by hash
+        nearest = sorted(self._bounds, key=lambda other: -self._bounds[other])[:_MOST_MAPS]
+        self._candidates = [other for other in nearest if self._bounds[other] >= LEAST_LIKENESS]
+        self._carried: dict[str, CarriedValue | None] = {}
         self._read: dict[str, tuple[GameRow, Rulesheet] | None] = {}
 
     def _game_of(self, rules_hash: str) -> tuple[GameRow, Rulesheet] | None:
@@ -79,26 +82,35 @@ class Relatives:
                 self._read[rules_hash] = None if row is None else (row, parse(row.rules))
         return self._read[rules_hash]
 
+    def first_variant(self) -> CarriedValue | None:
+        """Return the variant whose rules resemble those of the game most; None if there is none.
+
+        The others, which `variants` has, too, are not read.
+        """
+        return next(filter(None, map(self._carried_from, self._candidates)), None)
+
     def variants(self) -> list[CarriedValue]:
         """Return the variants with the highest scores of their maps, the most promising one first.
 
         Those with nearly the highest score come first. Among them, the order is by how much a value explains in its own
         game.
         """
-        values = [*filter(None, (_carried_value(self._game, *other, self._lessons) for other in self._mapped()))]
+        values = [*filter(None, map(self._carried_from, self._candidates))]
         near = _AS_NEAR * max((own.likeness for own in values), default=0.0)
         rank = lambda own: (own.likeness >= near, own.value.determination if own.likeness >= near else own.likeness)  # noqa: E731
         return sorted(values, key=rank, reverse=True)
 
-    def _mapped(self) -> Iterator[tuple[GameRow, NameMap, Rulesheet]]:
-        """Yield the games with the best maps, with these and their rules."""
-        for rules_hash in sorted(self._bounds, key=lambda other: -self._bounds[other])[:_MOST_MAPS]:
-            other = self._game_of(rules_hash) if self._bounds[rules_hash] >= LEAST_LIKENESS else None
-            if other is not None:
-                row, sheet = other
-                names = map_names(sheet, self._game.rulesheet)
-                if names.score >= LEAST_LIKENESS:
-                    yield row, names, sheet
+    @property
+    def has_several(self) -> bool:
+        """Whether there may be more than one variant."""
+        return len(self._candidates) > 1
+
+    def _carried_from(self, rules_hash: str) -> CarriedValue | None:
+        """Return the value of a game, carried to the one here; None if it is no variant."""
+        if rules_hash not in self._carried:
+            other = self._game_of(rules_hash)
+            self._carried[rules_hash] = None if other is None else _carried_value(self._game, *other, self._lessons)
+        return self._carried[rules_hash]
 
     def adopt(self) -> None:
         """Copy all that the store has about the same game under other names, if there is such a game, see `copy`.
@@ -126,13 +138,12 @@ class Relatives:
         return None
 
 
-def _carried_value(
-    game: Game, row: GameRow, names: NameMap, source: Rulesheet, lessons: Lessons
-) -> CarriedValue | None:
-    """Return the value of a variant, carried to a game; None if it says nothing there, or is damaged."""
+def _carried_value(game: Game, row: GameRow, source: Rulesheet, lessons: Lessons) -> CarriedValue | None:
+    """Return the value of a game, carried to another; None if it is no variant, says nothing there, or is damaged."""
+    names = map_names(source, game.rulesheet)
     moved = None
     with _leaving_out(lessons, row.name):
-        value = _newest_value(row.rules_hash, lessons)
+        value = _newest_value(row.rules_hash, lessons) if names.score >= LEAST_LIKENESS else None
         moved = carried(value, names, source, game) if value is not None else None
     return None if moved is None else CarriedValue(row.rules_hash, row.name, names.score, moved)
 
