@@ -230,9 +230,16 @@ def test_both_loops_play_the_same_matches_in_games_with_one_role(text: str) -> N
     assert [end > 0 for end in ends] == [text == ASTRAY, text == ASTRAY, True]
 
 
-@pytest.mark.parametrize(("text", "lanes", "num_matches"), [(STONES, LANES, 20), ("tictactoe", LANES[:2], 2)])
+@pytest.mark.parametrize(
+    ("text", "lanes", "num_matches"),
+    [
+        (STONES, LANES, 20),
+        ("tictactoe", LANES[:2], 2),
+        pytest.param("tictactoe", LANES, 5, marks=pytest.mark.long),
+    ],
+)
 def test_both_loops_play_the_same_matches_on_the_reasoner(text: str, lanes: list[Any], num_matches: int) -> None:
-    """Which takes milliseconds for a position: all learners in a small game, and two in a larger one."""
+    """Which takes milliseconds for a position: all learners in a small game, and at first two in a larger one."""
     played = compiled(text, 1, lanes, num_matches, "reasoner")
     assert_same(played, *asked(text, 1, lanes, num_matches, engine="reasoner"))
     assert played.learner.table.size > len(lanes)

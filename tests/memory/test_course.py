@@ -462,6 +462,7 @@ def test_matches_choose_among_several_variants(
     turned = {fact: tuple(-weight for weight in own) for fact, own in right.value.weights.items()}
     wrong = right.value._replace(weights=turned, determination=0.99)
     lessons.put(other, StoredLesson(2, 10, 1000, 1.0, wrong))
+    assert [own.rules_hash for own in Relatives(variant, lessons).variants()] == [other.rules_hash, game.rules_hash]
     course = Course(variant, lessons)
     course.startclocks = [1]
     while course._is_selecting:

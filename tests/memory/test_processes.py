@@ -29,14 +29,14 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "k.db"
 
 
-def studying(store: Path, seconds: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "gamelore", "study", "connectfour", "--seconds", str(seconds)]
+def studying(store: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "gamelore", "study", "connectfour", "--seconds", "600"]
     return subprocess.Popen(
         [*command, "--knowledge", str(store)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
 
 
-def lesson_in(store: Path, game: Game, is_wanted: Callable[[Lessons], bool]) -> StoredLesson:
+def lesson_in(store: Path, game: Game, is_wanted: Callable[[Lessons, StoredLesson], bool]) -> StoredLesson:
     """Return the lesson of a game as soon as a condition holds in the store."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
@@ -44,16 +44,16 @@ def lesson_in(store: Path, game: Game, is_wanted: Callable[[Lessons], bool]) -> 
             with KnowledgeStore(store) as knowledge:
                 lessons = Lessons(knowledge)
                 lesson = lessons.find(game.rules_hash)
-                if lesson is not None and is_wanted(lessons):
+                if lesson is not None and is_wanted(lessons, lesson):
                     return lesson
         time.sleep(0.05)
     pytest.fail(f"expected a lesson in {store} within two minutes")
 
 
 def test_a_killed_study_keeps_what_it_has_stored(store: Path, game: Game) -> None:
-    process = studying(store, 600)
+    process = studying(store)
     try:
-        seen = lesson_in(store, game, lambda lessons: len(lessons.generations(game.rules_hash)) > 1)
+        seen = lesson_in(store, game, lambda lessons, _: len(lessons.generations(game.rules_hash)) > 1)
     finally:
         process.kill()
         process.communicate()
@@ -72,20 +72,15 @@ def test_a_killed_study_keeps_what_it_has_stored(store: Path, game: Game) -> Non
 
 def test_two_studies_and_an_import_at_once(store: Path, game: Game) -> None:
     """The lesson that was taught longer stays, and the studies go on from it without an error."""
-    processes = [studying(store, 600) for _ in range(2)]
+    processes = [studying(store) for _ in range(2)]
     try:
-        lesson_in(store, game, lambda lessons: len(lessons.generations(game.rules_hash)) > 0)
+        lesson_in(store, game, lambda lessons, _: len(lessons.generations(game.rules_hash)) > 0)
         with KnowledgeStore(store) as knowledge:
             kept = Lessons(knowledge).kept(game.rules_hash)
             assert kept is not None
             longer = replace(kept.lesson, walks=kept.lesson.walks + 10_000_000, id="imported")
             Lessons(knowledge).add([(game, kept._replace(lesson=longer, trials=()))])
-
-        def is_taught_on(lessons: Lessons) -> bool:
-            lesson = lessons.find(game.rules_hash)
-            return lesson is not None and lesson.id == "imported" and lesson.walks > longer.walks
-
-        lesson_in(store, game, is_taught_on)
+        lesson_in(store, game, lambda _, lesson: lesson.id == "imported" and lesson.walks > longer.walks)
         assert [process.poll() for process in processes] == [None, None]
     finally:
         for process in processes:

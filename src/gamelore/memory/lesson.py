@@ -106,7 +106,7 @@ def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:
 def stored_network(game: Game, network: Network) -> StoredNetwork:
     """Return a network of a game for the store."""
     bits = np.flatnonzero(network.strides.any(axis=1)).tolist()
-    entries = np.clip(network.entries, -_LARGEST_ENTRY, _LARGEST_ENTRY).astype(np.float16)
+    entries = _half(network.entries)
     packed = _npz({"strides": network.strides[bits], "offsets": network.offsets, "entries": entries})
     return StoredNetwork(tuple(map(game.fact_text, bits)), packed)
 
@@ -190,8 +190,13 @@ def _rounded(state: SelfPlayState) -> NDArray[np.float16]:
     Large sums and changes are scaled down, each pair by the same factor, so that their ratio is the same.
     """
     scale = _LARGEST_ENTRY / np.maximum(state.changes, _LARGEST_ENTRY)
-    entries = np.clip(state.network.entries, -_LARGEST_ENTRY, _LARGEST_ENTRY)
-    return np.stack([entries.ravel(), (state.sums * scale).ravel(), (state.changes * scale).ravel()]).astype(np.float16)
+    arrays = state.network.entries, state.sums * scale, state.changes * scale
+    return np.stack([_half(array).ravel() for array in arrays])
+
+
+def _half(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float16]:
+    """Return numbers as float16, those beyond its range as the largest ones that the store has."""
+    return np.clip(numbers, -_LARGEST_ENTRY, _LARGEST_ENTRY).astype(np.float16)
 
 
 def restored_play(game: Game, lesson: StoredLesson) -> PlayProgress | None:

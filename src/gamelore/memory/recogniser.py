@@ -288,7 +288,7 @@ class Encounters:
         self._graph, self._steps = None, None
         if self._num_since > 1:
             return False
-        self._fits = _fits_of(self._policies.names, np.zeros((3, len(self._policies.names))))
+        self._fits = next(fits(self._policies, ()))
         _log.warning("cannot compare the moves of match %s: %s", match.id, error)
         return True
 

@@ -105,8 +105,8 @@ class Rivals:
 
     def is_ready(self, startclock: int) -> bool:
         """Return whether there is a rival with a startclock, or time to let one learn."""
-        is_stored = rival_name(startclock) in self._lessons.pupils(self._game.rules_hash)
-        return is_stored or self._has_time_for(startclock)
+        pupils = self._lessons.pupils
+        return self._has_time_for(startclock) or rival_name(startclock) in pupils(self._game.rules_hash)
 
     def _has_time_for(self, startclock: int) -> bool:
         """Return whether the new rival with a startclock has learned for no longer than all matches have taken."""

@@ -293,9 +293,7 @@ class EngineGrower:
         goals = playout_goals(game, states[None], np.array([key]), max_plies=most, deadline=end)
         if goals is None:
             return None
-        legal = game.legal(states)
-        goes_on = (legal.by_role(game.num_roles)[1] > 0).all(axis=1) & ~legal.terminal
-        return goals[0], goes_on.astype(np.int32)
+        return goals[0], (game.legal(states).num_joint(game.num_roles) > 0).astype(np.int32)
 
     def _scout(self, tree: Tree, count: int, states: NDArray[np.uint64], joint: NDArray[np.int32]) -> bool:
         """Look at the children of the first `count` nodes in the batch; return `as_assumed` of the ends among them."""
