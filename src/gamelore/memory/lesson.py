@@ -196,7 +196,8 @@ def _rounded(state: SelfPlayState) -> NDArray[np.float16]:
 
 def _half(numbers: NDArray[np.floating[Any]]) -> NDArray[np.float16]:
     """Return numbers as float16, those beyond its range as the largest ones that the store has."""
-    return np.clip(numbers, -_LARGEST_ENTRY, _LARGEST_ENTRY).astype(np.float16)
+    half: NDArray[np.float16] = np.clip(numbers, -_LARGEST_ENTRY, _LARGEST_ENTRY).astype(np.float16)
+    return half
 
 
 def restored_play(game: Game, lesson: StoredLesson) -> PlayProgress | None:
