@@ -110,6 +110,7 @@ def main(
 ) -> None:
     """Let memories grow, and print and draw how strong they are."""
     long_runs.check_gamelore()
+    folder = folder.resolve()  # paths are parts of the settings
     version = version or code_version("lab.studies.growth_study", "lab.studies.memory_study")
     memories = out / "memories" / long_runs.provenance(version)
     failures, progress = memories.with_name(f"{memories.name}-failures"), long_runs.Progress(100)

@@ -2,9 +2,10 @@
 
 FOLDER has rulesheets as NAME.kif. In ten of them, drawn by lot from those of benchmarks/memory.py, or in those given
 with `--game`, players play series of five matches against `uct:simulations=200`, in each role in turn. The players are
-those that are known (`gamelore.catalogue.KNOWN_OPPONENTS`), and some that are not. The file gets a row for each series
-and number of matches. An interrupted run goes on; a game that fails is left out of this run. Rows belong to a version
-of the code; `--version NAME` goes on with those of an earlier one.
+those that are known (`gamelore.catalogue.KNOWN_OPPONENTS`), and some that are not, among them the lookahead learner of
+Banerjee & Stone as it is before its first match (with lazy initial values, it would draw all moves at random). The file
+gets a row for each series and number of matches. An interrupted run goes on; a game that fails is left out of this run.
+Rows belong to a version of the code; `--version NAME` goes on with those of an earlier one.
 
 The policies of a game are computed in up to 1,760 positions. So a game in which those of the first position take more
 than MOST_SECONDS leaves its place to the next one of the lot. FILE.json keeps these times. Fast games come first.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import time
 import traceback
 from collections import Counter
@@ -30,7 +32,7 @@ from gamelore.catalogue import KNOWN_OPPONENTS, known_opponents, player
 from gamelore.errors import ExperimentError
 from gamelore.files import whole_file, write_whole
 from gamelore.lab.experiment import code_version
-from gamelore.lab.stats import share_interval
+from gamelore.lab.stats import clustered_interval
 from gamelore.matches.match import MatchState
 from gamelore.memory.recogniser import SAME_OPPONENT, UNKNOWN, Policies, fits, new_moves, posterior
 from gamelore.players.position_graph import PositionGraph
@@ -38,7 +40,7 @@ from gamelore.players.random_streams import stream
 
 SEED = "0f846e8"  # as in benchmarks/memory.py
 NUM_GAMES, SERIES = 10, 2
-UNSEEN = ("avgmax:depth=2", "lookahead", "uct:simulations=1000,exploration=0.3")
+UNSEEN = ("avgmax:depth=2", "lookahead:initialisation=eager,learn=no", "uct:simulations=1000,exploration=0.3")
 OTHER = "uct:simulations=200"
 MOST_PLIES = 200
 MOST_SECONDS = 4.0  # CPU seconds of the policies in the first position: two hours in 1,760 positions
@@ -80,7 +82,9 @@ def series(policies: Policies, graph: PositionGraph, spec: str, number: int) -> 
             each.begin(own, match.started(index))
         while match.end is None:
             for own in match.pending():
-                turn = match.turn(own, stream(number, index, own))
+                turn = match.turn(
+                    own, stream(number, index, own, graph.game.rules_hash, spec if own == role else OTHER)
+                )
                 match.submit(own, int(players[own].choose(turn)[0]) if match.has_choice(own) else 0)
         compared.append(list(fits(policies, new_moves(match, role, seen)))[-1])
         shares = posterior(compared)
@@ -118,19 +122,24 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         known = [row for row in own if row["player"] in KNOWN_OPPONENTS]
         others = [row for row in own if row["player"] in UNSEEN]
         shares = (
-            [row["named"] == row["player"] for row in known],
-            [row["named"] == UNKNOWN for row in known],
-            [row["named"] == UNKNOWN for row in others],
+            share_text(known, [row["player"] for row in known]),
+            share_text(known, [UNKNOWN] * len(known)),
+            share_text(others, [UNKNOWN] * len(others)),
         )
-        yield f"| {number} | " + " | ".join(map(share_text, shares)) + " |"
+        yield f"| {number} | {' | '.join(shares)} |"
 
 
-def share_text(hits: Sequence[bool]) -> str:
-    """Return a share with its 95 % interval as text. The series of a game are alike, which the interval leaves out."""
-    if not hits:
+def share_text(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """Return the share of the series in which the opponent was given a name, with its 95 % interval, as text.
+
+    The interval takes the series of a game for a cluster.
+    """
+    if not rows:
         return ""
-    share = share_interval(sum(hits), len(hits))
-    return f"{share.mean:.0%} [{share.low:.0%}, {share.high:.0%}] of {len(hits)}"
+    hits = [row["named"] == name for row, name in zip(rows, names, strict=True)]
+    share = clustered_interval(hits, [row["game"] for row in rows])
+    low, high = max(share.low, 0.0), min(share.high, 1.0)
+    return f"{share.mean:.0%} [{low:.0%}, {high:.0%}] of {len(hits)}"
 
 
 def named_table(rows: Sequence[Row]) -> Iterator[str]:
@@ -157,7 +166,9 @@ def main(
 ) -> None:
     """Play the series that are missing, and print the tables."""
     long_runs.check_gamelore()
-    version = f"{version or code_version('memory.recogniser')}, {runs} runs"
+    about = f", {runs} runs"
+    version = (version or code_version("memory.recogniser")).removesuffix(about) + about
+    os.environ["GAMELORE_KNOWLEDGE"] = str(out.with_suffix(".missing"))  # learners know nothing, and keep nothing
     names = game or []
     if games is not None and not names:
         names = games_by_lot(json.loads(games.read_text()), folder, runs, out.with_suffix(".json"))

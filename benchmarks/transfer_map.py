@@ -6,15 +6,17 @@ those before:
 
     maps       the score of the map and the share of the weight that it carries, for all pairs
     contests   matches of all pairs with a share of at least LEAST_SHARE, and of OTHERS other pairs by lot
-    replay     NUM_FINDINGS findings again, with fresh matches: those that are farthest from 50 %
+    replay     NUM_FINDINGS findings again, with fresh matches: gains and harms that are farthest from 50 %, in turn
     report     DIR/transfer-map.csv, DIR/transfer-map.png, and tables of findings, and of the best and worst pairs
 
 A finding is a pair whose carried value beats a taught one (a gain), or loses against a search without a value (a harm).
 The teachings are the samples. Findings are significant in one-sided tests by Benjamini & Hochberg at 5 %, over both
-tests of all pairs. For the replay, only the best finding counts of each family of sources and family of targets. A
-value that has no effect on the search plays no matches. `taken` and `refused` are the numbers of teachings about which
-the player's own test (memory/evidence.py, at the level TAKEN_AT) would have decided within these rounds against the
-taught value.
+tests of all pairs. For the replay, only the best finding counts of each family of sources and family of targets. Pairs
+whose carried value has no effect on the search, with the first teaching, have no contests, and no part in the lot; nor
+have targets that are too large for self-play, see `memory.contestants`. With further teachings, a value without effect
+plays as a search without a value; a pair is tested if FEWEST teachings have an effect, `effective`. `taken` and
+`refused` are the numbers of teachings about which the player's own test (memory/evidence.py, at the level TAKEN_AT)
+would have decided within these rounds against the taught value.
 
 With `--sealed`, the games of the sealed families are added, once they are opened and taught: what was played before
 stays, and OTHERS of the new pairs are further controls. Results belong to a version of the code, as those of
@@ -28,6 +30,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -45,8 +48,10 @@ from gamelore.lab.studies.map_study import (
     RIVALS,
     MapJob,
     MapSetting,
+    affordable_walks,
     map_jobs,
     mapped,
+    num_effective,
     p_of_teachings,
     play_map_job,
     significant,
@@ -54,14 +59,16 @@ from gamelore.lab.studies.map_study import (
     teaching_scores,
     verdicts,
 )
+from gamelore.lab.studies.memory_study import store_of_teaching
 from gamelore.rulesheets import load
 
 SEED, FRESH_SEED = 1, 2
 STUDY, TEACHINGS = 120.0, 5  # CPU seconds of each teaching, and teachings for each source
-TAUGHT, WALKS, ROUNDS = 500_000, 1000, 16  # walks of the rival's teaching, and for each move; rounds of each teaching
+TAUGHT, ROUNDS = 500_000, 16  # walks of the rival's teaching; rounds of each teaching against each rival
+PAIR_SECONDS = 60.0  # CPU seconds of the contests of a pair, of which the number of walks for each move follows
 LEAST_SHARE, OTHERS = 0.2, 300
 NUM_FINDINGS, FRESH_ROUNDS = 10, 80  # 800 matches against each rival: 5 teachings, 2 matches in a round
-LEVEL, FEWEST = 0.05, 3  # teachings with scores
+LEVEL, FEWEST = 0.05, 3  # teachings whose carried value has an effect
 PARTS = ("mean", "low", "high")
 COLUMNS = (
     "source",
@@ -69,7 +76,7 @@ COLUMNS = (
     "score",
     "share",
     "kind",
-    "teachings",
+    "effective",
     "taken",
     "refused",
     *(f"{name}_{x}" for name in RIVALS for x in PARTS),
@@ -80,12 +87,18 @@ Stage = Literal["maps", "contests", "replay", "report"]
 
 @dataclass(frozen=True)
 class Pair:
-    """A source and a target, with the score of the map and the share of the weight that it carries."""
+    """A source and a target, with what `Mapped` says of the first teaching."""
 
     source: str
     target: str
     score: float
     share: float
+    has_effect: bool
+
+    @property
+    def name(self) -> str:
+        """The id of its contests."""
+        return f"{self.source}/{self.target}"
 
 
 def check_teachings(store: ResultStore, used: dict[str, object]) -> None:
@@ -94,6 +107,21 @@ def check_teachings(store: ResultStore, used: dict[str, object]) -> None:
     if noted not in (None, used):
         raise ExperimentError(f"expected the teachings {noted}, got {used}; choose another folder with --out")
     store.note("teachings", used)
+
+
+def listed(file: Path) -> list[str]:
+    """Return the names of games in a file of benchmarks/memory.py."""
+    return list(json.loads(file.read_text()))
+
+
+def check_stores(names: Iterable[str], knowledge: Path, study: float) -> None:
+    """Raise ExperimentError if the store of a teaching is missing."""
+    stores = [store_of_teaching(knowledge, name, run, study) for name in names for run in range(TEACHINGS)]
+    if missing := [store.name for store in stores if not store.exists()]:
+        raise ExperimentError(
+            f"expected {counted(len(stores), 'store')} in {knowledge}, got none of {counted(len(missing), 'teaching')},"
+            f" such as {missing[0]}; make them by memory.py --stage study --startclock 10"
+        )
 
 
 def map_all(names: Sequence[str], folder: Path, knowledge: Path, study: float, store: ResultStore) -> list[Pair]:
@@ -105,32 +133,48 @@ def map_all(names: Sequence[str], folder: Path, knowledge: Path, study: float, s
         others = {name: lesson for name, lesson in lessons.items() if lesson is not None and name != target}
         if new := others.keys() - rows.keys():
             game = load(folder / f"{target}.kif")
-            rows |= {source: mapped(others[source], game) for source in sorted(new)}
+            rows |= {source: mapped(others[source], game)[0] for source in sorted(new)}
             store.note(f"pairs/{target}", rows)
         pairs += [Pair(source, target, *rows[source]) for source in others]
     return pairs
 
 
-def plan(pairs: Iterable[Pair], folder: Path, added: Collection[str] = ()) -> dict[str, MapSetting]:
-    """Return the contests by id: of all pairs that carry enough, and of others by lot.
+def chosen_pairs(pairs: Iterable[Pair], large: Collection[str], added: Collection[str] = ()) -> list[Pair]:
+    """Return the pairs with contests: all that carry enough, and others by lot.
 
-    added: games whose pairs have a lot of their own, so that they leave the lot of all others as it is
+    Args:
+        pairs: all pairs
+        large: targets without contests
+        added: games whose pairs have a lot of their own, so that they leave the lot of all others as it is
     """
     ordered = sorted(pairs, key=lambda pair: (pair.target, pair.source))
+    ordered = [pair for pair in ordered if pair.has_effect and pair.target not in large]
     chosen = [pair for pair in ordered if pair.share >= LEAST_SHARE]
     for is_new in (False, True):
         own = (pair for pair in ordered if (pair.source in added or pair.target in added) == is_new)
         others = [pair for pair in own if pair.share < LEAST_SHARE]
         drawn = np.random.default_rng(SEED).permutation(len(others))[:OTHERS].tolist()
         chosen += [others[number] for number in sorted(drawn)]
-    return {f"{pair.source}/{pair.target}": setting_of(pair, folder) for pair in chosen}
+    return chosen
 
 
-def setting_of(pair: Pair, folder: Path) -> MapSetting:
+def walks_of(targets: Iterable[str], folder: Path, store: ResultStore) -> dict[str, int]:
+    """Return the number of walks for a move in each target; they are measured once, and kept in the store."""
+    walks = {}
+    for target in dict.fromkeys(targets):
+        kept = store.noted(f"walks/{target}")
+        if kept is None:
+            seconds = PAIR_SECONDS / (TEACHINGS * len(RIVALS))
+            kept = affordable_walks(load(folder / f"{target}.kif"), ROUNDS, seconds)
+            store.note(f"walks/{target}", kept)
+        walks[target] = int(kept)
+    return walks
+
+
+def setting_of(pair: Pair, folder: Path, study: float, walks: int) -> MapSetting:
     """Return the contests of a pair."""
     paths = [str(folder / f"{name}.kif") for name in (pair.target, pair.source)]
-    name = f"{pair.source}/{pair.target}"
-    return MapSetting(name, paths[0], SEED, TEACHINGS, paths[1], STUDY, TAUGHT, WALKS, ROUNDS)
+    return MapSetting(pair.name, paths[0], SEED, TEACHINGS, paths[1], study, TAUGHT, walks, ROUNDS)
 
 
 class Finding(NamedTuple):
@@ -141,18 +185,20 @@ class Finding(NamedTuple):
 
 
 def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
-    """Return all findings, those with scores farthest from 50 % first.
+    """Return all findings: gains and harms in turn, each with scores farthest from 50 % first.
 
     All tests are one-sided. Two-sided ones would fill the list with values that beat none, as nearly every one does,
     and so let more false findings through.
     """
-    names, values = list(settings), dict[Finding, float]()
+    names, values = [name for name in settings if num_effective(store, name) >= FEWEST], dict[Finding, float]()
     for rival, sign in (("taught", 1), ("none", -1)):
-        scores = {name: teaching_scores(store, name, rival) for name in names}
-        tested = {name: own for name, own in scores.items() if len(own) >= FEWEST}
+        tested = {name: teaching_scores(store, name, rival) for name in names}
         values |= {Finding(name, rival): p for name, p in p_of_teachings(tested, ROUNDS, sign).items()}
-    found = significant(values, LEVEL)
-    return sorted(found, key=lambda test: -abs(float(np.mean(teaching_scores(store, *test))) - 0.5))
+    ordered = sorted(
+        significant(values, LEVEL), key=lambda test: -abs(float(np.mean(teaching_scores(store, *test))) - 0.5)
+    )
+    kinds = ([test for test in ordered if test.rival == rival] for rival in ("taught", "none"))
+    return [test for both in zip_longest(*kinds) for test in both if test is not None]
 
 
 def of_different_families(ordered: Sequence[Finding]) -> list[Finding]:
@@ -165,7 +211,8 @@ def of_different_families(ordered: Sequence[Finding]) -> list[Finding]:
 
 def extremes(settings: Iterable[str], store: ResultStore) -> Iterator[str]:
     """Yield the rows of a table of the pairs with the highest and the lowest scores against a taught value."""
-    scores = {name: own for name in settings if len(own := teaching_scores(store, name, "taught")) >= FEWEST}
+    names = [name for name in settings if num_effective(store, name) >= FEWEST]
+    scores = {name: teaching_scores(store, name, "taught") for name in names}
     ordered = sorted(scores, key=lambda name: -float(np.mean(scores[name])))
     yield "| source | target | against a taught value | against none |"
     yield "|---|---|---|---|"
@@ -178,10 +225,11 @@ def extremes(settings: Iterable[str], store: ResultStore) -> Iterator[str]:
 def rows(pairs: Iterable[Pair], settings: dict[str, MapSetting], store: ResultStore) -> Iterator[list[object]]:
     """Yield the rows of the CSV file: scores in % with their 95 % intervals."""
     for pair in pairs:
-        name = f"{pair.source}/{pair.target}"
+        name = pair.name
         scores = {rival: teaching_scores(store, name, rival) if name in settings else [] for rival in RIVALS}
         kind = "carries" if pair.share >= LEAST_SHARE else "control" if name in settings else ""
-        about = pair.source, pair.target, f"{pair.score:.3f}", f"{pair.share:.3f}", kind, len(scores["taught"])
+        effective = num_effective(store, name) if name in settings else 0
+        about = pair.source, pair.target, f"{pair.score:.3f}", f"{pair.share:.3f}", kind, effective
         decisions = verdicts(store, name) if name in settings else []
         counts = [decisions.count(verdict) for verdict in ("taken", "refused")]
         yield [*about, *counts, *(cell for own in scores.values() for cell in interval_cells(own))]
@@ -234,15 +282,26 @@ def main(
 ) -> None:
     """Map all pairs, play contests, replay findings, or write the report."""
     long_runs.check_gamelore()
+    folder, teachings = folder.resolve(), teachings.resolve()
     failures, fresh_failures = out / "failures", out / "replay" / "failures"
     version = version or code_version("lab.studies.map_study")
-    names = json.loads((memory / "games.json").read_text())
-    added = json.loads((memory / "sealed-games.json").read_text()) if sealed else []
+    names, large = (listed(memory / f"{file}.json") for file in ("games", "large"))
+    added = listed(memory / "sealed-games.json") if sealed else []
+    large += listed(memory / "sealed-large.json") if sealed else []
+    check_stores([*names, *added], teachings, study)
     with ResultStore(store_path(out)) as store, ResultStore(store_path(out / "replay")) as fresh:
-        check_teachings(store, {"folder": str(teachings.resolve()), "study": study, "version": version})
+        check_teachings(store, {"folder": str(teachings), "study": study, "version": version})
         pairs = map_all([*names, *added], folder, teachings, study, store)
-        settings = {name: replace(own, study=study) for name, own in plan(pairs, folder, added).items()}
-        print(f"{counted(len(pairs), 'pair')}, {len(settings)} with contests")
+        paired = chosen_pairs(pairs, large, added)
+        carrying = [pair.has_effect for pair in pairs if pair.share >= LEAST_SHARE]
+        print(
+            f"{counted(len(pairs), 'pair')}, {len(carrying)} of them carry at least {LEAST_SHARE:.0%}, of these"
+            f" {carrying.count(False)} without effect; contests of {counted(len(paired), 'pair')}"
+        )
+        if stage == "maps":
+            raise typer.Exit
+        walks = walks_of((pair.target for pair in paired), folder, store)
+        settings = {pair.name: setting_of(pair, folder, study, walks[pair.target]) for pair in paired}
         if stage in ("contests", "replay"):
             play(settings.values(), store, teachings, failures, workers, version)
         best = findings(settings, store)
@@ -267,7 +326,7 @@ def draw(names: Sequence[str], pairs: Iterable[Pair], store: ResultStore, out: P
     for pair in pairs:
         spot = place[pair.source], place[pair.target]
         maps[spot] = pair.share
-        own = teaching_scores(store, f"{pair.source}/{pair.target}", "taught")
+        own = teaching_scores(store, pair.name, "taught")
         if own:
             scores[spot] = np.mean(own)
     save(map_figure(names, maps, scores), out / "transfer-map.png")

@@ -25,6 +25,7 @@ from gamelore.errors import ExperimentError, GameloreError
 from gamelore.game.game import Game
 from gamelore.lab.experiment import SettingGrid
 from gamelore.lab.results import Outcome, ResultStore, Setting, Trial
+from gamelore.lab.studies.map_study import MapSetting
 from gamelore.lab.studies.memory_study import MemoryJob, MemorySetting
 from gamelore.net import player_server
 from gamelore.players.random_streams import stream
@@ -147,14 +148,65 @@ def test_games_that_are_added_to_the_transfer_map(transfer_map: dict[str, Any]) 
     """They leave the lot of the others as it is; each lot has 300 pairs, beside those that carry enough."""
     open_games, added = [f"open{number}" for number in range(40)], [f"new{number}" for number in range(10)]
     names = [*open_games, *added]
-    pairs = [transfer_map["Pair"](*both, 0.5, 0.3 * (both[0][-1] == both[1][-1])) for both in permutations(names, 2)]
-    before = transfer_map["plan"]([pair for pair in pairs if {pair.source, pair.target} <= set(open_games)], Path())
-    after = transfer_map["plan"](pairs, Path(), added)
-    assert before.items() <= after.items()
-    new = [name for name in after if "new" in name]
+    pairs = [
+        transfer_map["Pair"](*both, 0.5, 0.3 * (both[0][-1] == both[1][-1]), True) for both in permutations(names, 2)
+    ]
+    before = transfer_map["chosen_pairs"]([pair for pair in pairs if {pair.source, pair.target} <= set(open_games)], ())
+    after = transfer_map["chosen_pairs"](pairs, (), added)
+    assert set(before) <= set(after)
+    new = [pair for pair in after if "new" in pair.name]
     assert len(before) == 300 + 40 * 3
     assert len(after) == len(before) + len(new)
     assert len(new) == 300 + 2 * 40
+
+
+def test_pairs_that_have_no_contests(transfer_map: dict[str, Any]) -> None:
+    """Those without effect, and those whose target is too large, have no part in the lot either."""
+    pair = transfer_map["Pair"]
+    pairs = [pair("a", "b", 0.5, share, effect) for share in (0.1, 0.9) for effect in (False, True)]
+    others = [pair("a", "c", 0.5, share, True) for share in (0.1, 0.9)]
+    assert transfer_map["chosen_pairs"]([*pairs, *others], ["c"]) == [pairs[3], pairs[1]]
+    assert pairs[0].name == "a/b"
+
+
+def test_teachings_that_are_missing_are_told(tmp_path: Path, transfer_map: dict[str, Any]) -> None:
+    for run in range(5):
+        (tmp_path / f"tictactoe-{run}-1.db").touch()
+    transfer_map["check_stores"](["tictactoe"], tmp_path, 1.0)
+    (tmp_path / "tictactoe-3-1.db").unlink()
+    with pytest.raises(
+        ExperimentError, match=r"expected 5 stores in .* got none of 1 teaching, such as tictactoe-3-1.db"
+    ):
+        transfer_map["check_stores"](["tictactoe"], tmp_path, 1.0)
+
+
+def test_gains_and_harms_take_turns(tmp_path: Path, transfer_map: dict[str, Any]) -> None:
+    """Three gains of 90, 85 and 80 %, two harms of 0 and 10 %; a pair with two effective teachings is no finding."""
+    scores = {"a/x": (0.9, 1.0), "b/x": (0.85, 1.0), "c/x": (0.8, 1.0), "d/x": (0.0, 0.0), "e/x": (0.1, 0.1)}
+    settings = [
+        MapSetting(name, "x.kif", 1, 5, f"{name}.kif", 120.0, 10, 100, 16) for name in [*scores, "idle/x", "even/x"]
+    ]
+    with ResultStore(tmp_path / "results.db") as store:
+        for setting in settings:
+            taught, none = scores.get(setting.id, (1.0, 1.0) if setting.id == "idle/x" else (0.5, 0.5))
+            results = [
+                {"taught": [taught] * 16, "none": [none] * 16, "has_effect": run < 2 or setting.id != "idle/x"}
+                for run in range(5)
+            ]
+            store.add([Outcome(Trial(setting, run), result=own) for run, own in enumerate(results)], "1")
+        found = transfer_map["findings"]([setting.id for setting in settings], store)
+    assert [own.name for own in found] == ["a/x", "d/x", "b/x", "e/x", "c/x"]
+    assert [own.rival for own in found] == ["taught", "none", "taught", "none", "taught"]
+
+
+def test_walks_are_measured_once(tmp_path: Path, transfer_map: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, scope = list[str](), transfer_map["walks_of"].__globals__
+    monkeypatch.setitem(scope, "load", lambda path: path.stem)
+    monkeypatch.setitem(scope, "affordable_walks", lambda game, *_: (measured.append(game), 100 * len(measured))[1])
+    with ResultStore(tmp_path / "results.db") as store:
+        for _ in range(2):
+            assert transfer_map["walks_of"](["a", "b", "a"], tmp_path, store) == {"a": 100, "b": 200}
+    assert measured == ["a", "b"]
 
 
 def test_one_finding_for_two_families(transfer_map: dict[str, Any]) -> None:
@@ -180,7 +232,7 @@ def test_maps_are_made_for_sources_that_are_added(
     scope = script["map_all"].__globals__
     monkeypatch.setitem(scope, "load", lambda path: path.stem)
     monkeypatch.setitem(scope, "source_lesson", lambda folder, path, *_: Path(path).stem)
-    monkeypatch.setitem(scope, "mapped", lambda *names: (made.append(names), (0.5, 0.1))[1])
+    monkeypatch.setitem(scope, "mapped", lambda *names: (made.append(names), ((0.5, 0.1, True), None))[1])
     with ResultStore(tmp_path / "results.db") as store:
         for names in (["a", "b"], ["a", "b", "c"], ["a", "b", "c"]):
             pairs = script["map_all"](names, tmp_path, tmp_path, 1.0, store)
@@ -251,6 +303,7 @@ def test_recognition(tmp_path: Path) -> None:
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 5 * (8 + 3)
+    assert not table.with_suffix(".missing").exists()
     assert "| 5 | " in done.stdout
     again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     assert again.stdout.splitlines() == done.stdout.splitlines()[-len(again.stdout.splitlines()) :]

@@ -125,6 +125,13 @@ def test_a_game_without_moves_gets_one_part() -> None:
     assert parts(load(once + "(<= (next on) (true on))")).kind == "one"
 
 
+def test_a_role_that_never_has_an_action_makes_one_part() -> None:
+    game = load("(role robot) (init on) (<= (legal robot go) (true off)) (<= terminal (true on)) (goal robot 9)")
+    assert game.circuit is not None
+    assert game.circuit.actions == [[]]
+    assert parts(game).kind == "one"
+
+
 def random_transitions(game: Game, matches: int, plies: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     rng, seen = np.random.default_rng(1), []
     states = np.repeat(game.initial[None], matches, axis=0)

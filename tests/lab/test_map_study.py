@@ -3,6 +3,8 @@
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from gamelore.lab.studies.map_study import (
     carried_share,
     map_jobs,
     mapped,
+    num_effective,
     p_of_teachings,
     play_map_job,
     significant,
@@ -82,7 +85,9 @@ def test_a_game_with_other_names_takes_everything(folder: Path) -> None:
     lesson = source_lesson(folder, str(folder / "source.kif"), 0, 1.0)
     assert lesson is not None
     assert parse((folder / "source.kif").read_text()).rules_hash == lesson.sheet.rules_hash
-    assert mapped(lesson, load(folder / "target.kif")) == (1.0, 1.0)
+    assert mapped(lesson, load(folder / "target.kif"))[0] == (1.0, 1.0, True)
+    idle = lesson.value._replace(determination=0.0, foresight=0.0)
+    assert mapped(lesson._replace(value=idle), load(folder / "target.kif")) == ((1.0, 1.0, False), None)
 
 
 def test_a_rival_is_taught_once_for_all_sources(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,15 +99,15 @@ def test_a_rival_is_taught_once_for_all_sources(folder: Path, monkeypatch: pytes
     assert [(Path(job.trial.setting.game).stem, *job.trial.key[::-1]) for job in jobs] == [
         ("target", 0, own.id),
         ("target", 0, "again"),
+        ("connect3", 0, "other"),
         ("target", 1, own.id),
         ("target", 1, "again"),
-        ("connect3", 0, "other"),
         ("connect3", 1, "other"),
     ]
     assert jobs[0].size == 4
     outcomes = [play_map_job(job, lambda num: None) for job in jobs]
     assert [len(own) for own in outcomes] == [1] * 6, "so that each is stored as soon as it is over"
-    assert taught == [load(own.game).name] * 2 + ["connect3"] * 2
+    assert taught == [load(own.game).name, "connect3"] * 2
 
 
 def test_a_carried_value_beats_a_search_without(folder: Path) -> None:
@@ -122,21 +127,28 @@ def test_a_contest_can_be_played_again(folder: Path) -> None:
     job, results = MapJob(Trial(setting(folder), 0), folder), list[object]()
     for _ in range(2):
         map_study._target.cache_clear()
+        map_study._idle_scores.cache_clear()
         results.append(play_map_job(job, lambda num: None)[0].result)
     assert results[0] == results[1]
 
 
-def test_a_teaching_without_a_generation_gives_no_scores(folder: Path) -> None:
+def assert_plays_as_no_value(result: dict[str, Any]) -> None:
+    assert result["none"] == [0.5] * SETTING.rounds
+    assert len(result["taught"]) == SETTING.rounds
+
+
+def test_a_teaching_without_a_generation_plays_as_no_value(folder: Path) -> None:
     game = load("breakthrough")
     with KnowledgeStore(folder / "empty-0-1.db") as knowledge:
         Lessons(knowledge).put(game, StoredLesson(0, 1, 10, 0.1, NOTHING))
     own = setting(folder, origin=str(folder / "empty.kif"))
     (outcome,) = play_map_job(MapJob(Trial(own, 0), folder), lambda num: None)
-    assert outcome.result == {"score": 0.0, "share": 0.0, "none": [], "taught": []}
+    assert (outcome.result["score"], outcome.result["share"], outcome.result["has_effect"]) == (0.0, 0.0, False)
+    assert_plays_as_no_value(outcome.result)
 
 
 @pytest.mark.parametrize("change", [{"determination": 0.0, "foresight": 0.0}, {"weights": {}}])
-def test_a_value_that_has_no_effect_plays_no_matches(folder: Path, change: dict[str, object]) -> None:
+def test_a_value_that_has_no_effect_plays_as_no_value(folder: Path, change: dict[str, object]) -> None:
     game = load("breakthrough")
     value = stored_value(game, lesson_value(game, 0), None)._replace(**change)  # type: ignore[arg-type]
     with KnowledgeStore(folder / "idle-0-1.db") as knowledge:
@@ -144,16 +156,54 @@ def test_a_value_that_has_no_effect_plays_no_matches(folder: Path, change: dict[
     own = setting(folder, origin=str(folder / "idle.kif"))
     (outcome,) = play_map_job(MapJob(Trial(own, 0), folder), lambda num: None)
     assert outcome.result["score"] == 1.0
-    assert outcome.result["none"] == outcome.result["taught"] == []
+    assert not outcome.result["has_effect"]
+    assert_plays_as_no_value(outcome.result)
+
+
+def test_a_search_without_a_value_plays_once_for_all_sources(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It loses against a taught value."""
+    game, played, scores = load("breakthrough"), list[object](), map_study._scores
+    monkeypatch.setattr(map_study, "_scores", lambda *given: (played.append(given), scores(*given))[1])
+    for name in ("one", "two"):
+        with KnowledgeStore(folder / f"{name}-0-1.db") as knowledge:
+            Lessons(knowledge).put(game, StoredLesson(0, 1, 10, 0.1, NOTHING))
+    own = [setting(folder, origin=str(folder / f"{name}.kif"), rounds=32, taught=500_000) for name in ("one", "two")]
+    map_study._idle_scores.cache_clear()
+    first, second = (play_map_job(MapJob(Trial(each, 0), folder), lambda num: None)[0].result for each in own)
+    assert first == second
+    assert len(played) == 1
+    assert np.mean(first["taught"]) < 0.4
+
+
+def test_walks_follow_from_the_time_that_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One second for each hundred walks of a round, so 8 seconds are enough for two rounds of 400 walks."""
+    clock = [0.0]
+
+    def scores(game: Game, values: object, walks: int, num: int, key: object) -> list[float]:
+        clock[0] += walks / 100 * num
+        return [0.5] * num
+
+    monkeypatch.setattr(map_study, "_scores", scores)
+    monkeypatch.setattr(map_study, "time", SimpleNamespace(process_time=lambda: clock[0]))
+    game = load("tictactoe")
+    assert [map_study.affordable_walks(game, 2, seconds) for seconds in (0.5, 2.0, 8.0, 15.9, 16.0)] == [
+        100,
+        100,
+        400,
+        400,
+        800,
+    ]
 
 
 def test_verdicts_are_those_of_the_players_test(tmp_path: Path) -> None:
     """At the level of 1/300, the first bet is nothing, and some perfect rounds are enough."""
     assert pytest.approx(0.1 / 6 / 5) == TAKEN_AT
-    scores = {0: [1.0] * 16, 1: [0.0] * 16, 2: [1.0, 0.0] * 8, 3: []}
+    scores = {0: [1.0] * 16, 1: [0.0] * 16, 2: [1.0, 0.0] * 8, 3: [0.0] * 16}
     with ResultStore(tmp_path / "results.db") as store:
         own = setting(tmp_path, runs=4)
-        store.add([Outcome(Trial(own, run), result={"taught": taught}) for run, taught in scores.items()], "1")
+        results = {run: {"taught": taught, "has_effect": run < 3} for run, taught in scores.items()}
+        store.add([Outcome(Trial(own, run), result=result) for run, result in results.items()], "1")
+        assert num_effective(store, own.id) == 3
         assert verdicts(store, own.id) == ["taken", "refused", "open"]
 
 

@@ -105,6 +105,10 @@ def test_matches_depend_on_the_key_only():
 def test_another_self_play_goes_on():
     state = played("connect3", 0, 100).state
     before = state.network.entries.copy()
+    begun = SelfPlay(load("connect3"), stream(0), FEW, state).state
+    assert state.sums.any()
+    assert np.array_equal(begun.sums, state.sums)
+    assert np.array_equal(begun.changes, state.changes)
     on = played("connect3", 0, 200, state)
     assert on.matches >= 200
     assert not np.array_equal(on.network.entries, before)
@@ -192,4 +196,4 @@ def test_goals_are_learned_from_0_to_1(monkeypatch):
 def test_no_match_begins_after_the_deadline():
     self_play = SelfPlay(load("tictactoe"), stream(0), FEW)
     self_play.play(monotonic() - 1)
-    assert self_play.matches == 0
+    assert (self_play.matches, self_play.positions) == (0, 0)

@@ -46,6 +46,23 @@ def test_each_variable_is_a_tuple_of_its_own():
     assert sorted(alone) == [[number] for number in range(10)], "nine cells, and whose turn it is"
 
 
+HEAPS = """
+(role a) (role b) (init (control a)) (heap w) (heap x) (heap y) (heap z) (<= (init (full ?h)) (heap ?h))
+(<= (legal ?r (take ?h)) (true (control ?r)) (true (full ?h)))
+(<= (legal a wait) (true (control b))) (<= (legal b wait) (true (control a)))
+(<= (next (control b)) (true (control a))) (<= (next (control a)) (true (control b)))
+(<= (next (full ?h)) (true (full ?h)) (not (taken ?h))) (<= (taken ?h) (does ?r (take ?h)))
+(<= left (true (full ?h))) (<= terminal (not left))
+(<= (goal ?r 0) (true (control ?r))) (<= (goal ?r 100) (role ?r) (not (true (control ?r))))
+"""  # all orders of the four heaps are symmetries
+
+
+def test_each_variable_is_a_tuple_of_its_own_in_games_with_more_symmetries_than_images():
+    assert len(symmetries(load(HEAPS)).facts) == 24
+    alone = [own for own in all_variables(HEAPS, tuples_of(HEAPS)) if len(own) == 1]
+    assert sorted(alone) == [[number] for number in range(5)], "four heaps, and whose turn it is"
+
+
 def facts_by_entries(tuples: Tuples) -> set[tuple[int, tuple[int, ...]]]:
     """Return (first entry, facts) of each tuple."""
     offsets, columns = tuples.offsets.tolist(), tuples.strides.T
@@ -58,6 +75,14 @@ def test_images_share_their_entries():
         moved = np.zeros_like(tuples.strides)
         moved[facts] = tuples.strides
         assert facts_by_entries(tuples._replace(strides=moved)) == facts_by_entries(tuples)
+
+
+def test_entries_of_images_belong_to_facts_that_a_symmetry_exchanges():
+    tuples, maps = tuples_of("tictactoe"), symmetries(load("tictactoe")).facts
+    for offset in np.unique(tuples.offsets):
+        first, *others = tuples.strides.T[tuples.offsets == offset]
+        images = [np.bincount(facts, first, len(first)).astype(np.int32) for facts in maps]
+        assert all(any(np.array_equal(own, image) for image in images) for own in others)
 
 
 def test_walks_stay_where_rules_connect():

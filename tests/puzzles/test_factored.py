@@ -1,16 +1,18 @@
 """Puzzles that are searched by parts: sums by hand, their solutions, and solutions that the rules do not allow."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.analysis.parts import parts
+from gamelore.analysis.parts import PartGame, parts
 from gamelore.players.random_streams import stream
-from gamelore.puzzles.factored import FactoredSearch, alternatives, lockstep
+from gamelore.puzzles import factored
+from gamelore.puzzles.factored import FactoredSearch, alternatives
 from gamelore.puzzles.outlook import Reached
-from gamelore.puzzles.portfolio import Exhaustion, PuzzleSearch
+from gamelore.puzzles.portfolio import BY_PARTS, Exhaustion, PuzzleSearch
 
 NUMBERS = "".join(f"(after {i} {i + 1})" for i in range(12))
 LANE = """
@@ -84,8 +86,27 @@ def test_alternatives_share_the_memory() -> None:
         shares.append(share)
         return PuzzleSearch(part, share)
 
-    assert list(FactoredSearch(parts(game), new_search).steps(game.initial, stream(1)))
+    assert list(FactoredSearch(parts(game), new_search, {}).steps(game.initial, stream(1)))
     assert set(shares) == {1 / 2}
+
+
+@pytest.mark.parametrize("rules", [RACE, EITHER, AT_ONCE])
+def test_the_games_of_groups_are_compiled_once(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, made = list[Game](), factored.part_game
+
+    def counted(*given: Any) -> PartGame:
+        compiled.append((part := made(*given)).game)
+        return part
+
+    monkeypatch.setattr(factored, "part_game", counted)
+    game = load(rules)
+    search = PuzzleSearch(game, methods=(BY_PARTS,))
+    for _ in range(2):
+        search.begin(game.initial, stream(1))
+        search.run(100_000)
+        assert search.solution is not None
+        assert search.solution.goal == 100
+    assert len(compiled) == len(search._games_of_groups) > 0
 
 
 def test_parallel_groups_arrive_in_the_same_ply() -> None:
@@ -153,5 +174,4 @@ def test_lockstep_gives_up_when_a_group_has_no_positions_left() -> None:
     game = load(AT_ONCE.replace("(true (b 9))", "(true (b 5))").replace("(true (a 4))", "(true (a 1))"))
     whole = parts(game)
     assert by_parts(game).solution is None
-    assert list(FactoredSearch(whole, lambda part, share: PuzzleSearch(part)).steps(game.initial, np.uint64(1)))
-    assert list(lockstep([], game.initial)) == []
+    assert list(FactoredSearch(whole, lambda part, share: PuzzleSearch(part), {}).steps(game.initial, np.uint64(1)))

@@ -114,6 +114,29 @@ def test_the_fit_is_the_share_of_the_condition_that_holds(key: Game) -> None:
     assert_allclose(fit.of(many), np.repeat([0, 0.5, 0.5, 1], 100))
 
 
+@pytest.mark.parametrize("num", range(2, 24))
+def test_the_fit_is_1_however_many_parts_hold(num: int) -> None:
+    """In single precision, the sum of ten tenths is more than 1, and other sums are less."""
+    lamps = "".join(f"(lamp {i}) (init (off {i}))" for i in range(num))
+    game = load(
+        "(role robot)" + lamps + "(<= (legal robot (light ?l)) (lamp ?l))"
+        "(<= (next (on ?l)) (does robot (light ?l))) (<= (next (on ?l)) (true (on ?l)))"
+        f"(<= all {' '.join(f'(true (on {i}))' for i in range(num))})"
+        "(<= terminal all) (<= (goal robot 100) all) (<= (goal robot 0) (not all))"
+    )
+    fit = Fit.of_goal(game)
+    assert fit is not None
+    states = np.array([game.state([f"(on {i})" for i in range(count)]) for count in (num, num - 1)])
+    assert fit.of(states).tolist() == [1, np.float32(num - 1) / np.float32(num)]
+    assert fit.held_parts(states).sum(axis=1).tolist() == [num, num - 1]
+
+
+def test_fits_do_not_exceed_1_where_goals_exceed_100() -> None:
+    """Their levels are indices of tables."""
+    game = load(KEY.replace("(<= (goal robot 0) (not open))", "(<= (goal robot 300) (not open))"))
+    assert portfolio._fits(game, None, game.initial[None]) == [1]
+
+
 def test_the_fit_is_1_exactly_where_the_goal_holds() -> None:
     game = load("pegsolitaire")
     fit = Fit.of_goal(game)
@@ -137,6 +160,26 @@ def test_best_first_follows_the_fit(key: Game) -> None:
     assert sum(steps) == 8, "the first position, then three others; each has two children"
     assert reached.best is not None
     assert reached.best.goal == 100
+
+
+def test_facts_are_new_on_another_level_of_the_fit(key: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three positions fit half: two after the first one, which does not fit, and one after such a position."""
+    asked = list[tuple[set[str], set[str]]]()
+
+    class Recorded(Novelty):
+        def widths(self, bits: np.ndarray, before: np.ndarray, levels: np.ndarray) -> np.ndarray:
+            asked.extend((set(key.facts(own)), set(key.facts(last))) for own, last in zip(bits, before, strict=True))
+            return super().widths(bits, before, levels)
+
+    monkeypatch.setattr(portfolio, "Novelty", Recorded)
+    all_bits = np.full(1, ~np.uint64(0))
+    list(best_first(Reached(key, 1 << 16), key.initial, all_facts(key), Fit.of_goal(key), all_bits))
+    assert asked == [
+        ({"(at 1)"}, set()),
+        ({"(at 0)", "key"}, set()),
+        ({"(at 2)"}, set()),
+        ({"(at 1)", "key"}, {"(at 0)", "key"}),
+    ]
 
 
 def test_breadth_first_sees_each_position_once(key: Game) -> None:
@@ -382,6 +425,20 @@ def test_results_with_a_budget_repeat() -> None:
         assert search.solution is not None
         solutions.append((spent, search.solution.goal, search.solution.actions.tolist(), search.solution.method))
     assert solutions[0] == solutions[1]
+
+
+def test_a_budget_under_a_clock_is_shared_by_positions_and_not_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    game, order, step = load("pegsolitaire"), list[str](), PuzzleSearch._step
+    monkeypatch.setattr(PuzzleSearch, "_step", lambda search, name: order.append(name) or step(search, name))
+    orders = []
+    for deadline in (None, monotonic() + 1000):
+        search = PuzzleSearch(game)
+        search.begin(game.initial, stream(3))
+        search.run(200, deadline)
+        orders.append(order.copy())
+        order.clear()
+    assert orders[0] == orders[1]
+    assert len(set(orders[0])) > 3
 
 
 def test_a_search_goes_on_from_a_position_of_its_solution() -> None:

@@ -429,7 +429,16 @@ def test_a_trial_of_playouts_comes_before_a_network(monkeypatch: pytest.MonkeyPa
 def test_games_that_have_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     game = load("breakthrough")
     assert has_network(game)
-    monkeypatch.setattr(module, "_MOST_NETWORK_GATES", 10)
+    monkeypatch.setattr(module, "_MOST_NETWORK_NODES", 10)
+    assert not has_network(game)
+
+
+def test_a_game_without_facts_has_no_network() -> None:
+    game = load(
+        "(role a) (role b) (legal a go) (legal b go) (legal b stay) (goal a 50) (goal b 50)(<= terminal (not (role a)))"
+    )
+    assert game.circuit is not None
+    assert game.circuit.num_facts == 0
     assert not has_network(game)
 
 

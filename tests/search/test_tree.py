@@ -255,6 +255,13 @@ def test_advance_keeps_what_is_below(name: str) -> None:
         check(tree)
 
 
+def test_goals_above_100_are_refused() -> None:
+    game = load(ONE_SHOT.replace("100", "300"))
+    assert max(map(max, game.goal_values)) == 300
+    with pytest.raises(GameloreError, match=r"at most 100, got 300 .* uct searches such games"):
+        Tree(game, *room_in(game, 1 << 20))
+
+
 def test_advance_to_an_unknown_position_changes_nothing() -> None:
     game = load("connect3")
     tree = new(game, 2048, 20_000)

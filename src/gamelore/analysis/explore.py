@@ -345,7 +345,7 @@ class Watch:
 
     def _facts_of(self, states: States) -> Iterable[str]:
         """Return the facts that hold in these states. For compiled games, leave out facts from earlier calls."""
-        if self.game.engine != "native" or self.game.is_bounded:
+        if self.game.uses_reasoner:
             return (fact for state in np.unique(states, axis=0) for fact in self._facts_of_one(state))
         new = np.bitwise_or.reduce(states, axis=0, initial=np.uint64(0)) & ~self._bits
         self._bits |= new

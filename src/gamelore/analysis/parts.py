@@ -41,9 +41,9 @@ from ..circuit.aig import FALSE, Builder, Circuit, GateLiteral, Node, drop_dead
 from ..circuit.tape import record_circuit
 from ..game.engines import NativeEngine, pack_bits, unpack_bits
 from ..game.game import Game
+from .symmetry import packed
+from .variables import Bits, members
 
-Bits: TypeAlias = int
-"""A set of facts, or of other numbers, as an integer: bit i is set if i is a member."""
 Bools: TypeAlias = NDArray[np.bool_]
 Kind: TypeAlias = Literal["one", "serial", "parallel"]
 
@@ -95,7 +95,7 @@ class Parts:
     @cached_property
     def clock_mask(self) -> NDArray[np.uint64]:
         """uint64[words], the clock facts."""
-        return _mask(self.game, self.clock)
+        return packed(self.game, self.clock)
 
     @cached_property
     def moves(self) -> dict[tuple[int, ...], int]:
@@ -123,7 +123,7 @@ class Parts:
         groups = _Groups(len(self.parts))
         part_of = {fact: number for number, part in enumerate(self.parts) for fact in part.facts}
         for literal in literals:
-            groups.join({part_of[fact] for fact in _members(self.reads(literal))})
+            groups.join({part_of[fact] for fact in members(self.reads(literal))})
         return groups.lists()
 
 
@@ -132,7 +132,7 @@ def parts(game: Game) -> Parts:
     circuit = game.circuit
     if circuit is None or game.is_bounded or circuit.loops or circuit.num_gates > MOST_GATES:
         return _unknown(game)
-    anatomy = _Anatomy.of(game, circuit)
+    anatomy = _Anatomy.of(game, circuit) if all(circuit.actions) else None
     if anatomy is None:
         return _unknown(game)
     groups = anatomy.tied()
@@ -146,7 +146,7 @@ def parts(game: Game) -> Parts:
         game,
         kind if len(grouped) > 1 else "one",
         tuple(anatomy.clock),
-        _mask(game, _members(relevant)),
+        packed(game, members(relevant)),
         tuple(anatomy.part(facts) for facts in grouped),
         anatomy.joint,
         anatomy.possible,
@@ -244,7 +244,7 @@ class _Anatomy:
         return self.reads[self.circuit.outputs["next"][fact] >> 1] & self._free_bits
 
     def places(self, facts: Bits) -> list[int]:
-        return [self._place[fact] for fact in _members(facts & self._free_bits)]
+        return [self._place[fact] for fact in members(facts & self._free_bits)]
 
     def tied(self) -> _Groups:
         """Return groups of free facts that the rules tie, without regard to the effects of moves."""
@@ -264,7 +264,7 @@ class _Anatomy:
             for literal in conditions:
                 moves.setdefault(literal, []).append(move)
         for literal in moves:
-            first[literal] = self._place[next(_members(self.reads[literal >> 1] & self._free_bits))]
+            first[literal] = self._place[next(members(self.reads[literal >> 1] & self._free_bits))]
         return first, {literal: np.array(own) for literal, own in moves.items()}
 
     def _part_keys(self, lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.uint64], Bools]:
@@ -331,7 +331,7 @@ class _Anatomy:
         ]
         lists = [own for own in lists if own]
         classes = np.unique(self._part_keys(lists)[0][0], return_inverse=True)[1].ravel()
-        return GamePart(tuple(facts), _mask(self.game, facts), classes, self.touched(lists)[:, 0])
+        return GamePart(tuple(facts), packed(self.game, facts), classes, self.touched(lists)[:, 0])
 
     def relevant(self) -> Bits:
         """Return the free facts that are not irrelevant."""
@@ -342,7 +342,7 @@ class _Anatomy:
         before = -1
         while relevant != before:
             before = relevant
-            for fact in _members(before):
+            for fact in members(before):
                 relevant |= self._next_reads(fact)
             if relevant == before:
                 relevant |= self._decisive(relevant)
@@ -449,8 +449,8 @@ def _clock_facts(circuit: Circuit, reads: Sequence[Bits]) -> list[int]:
     before = 0
     while clock != before:
         before = clock
-        clock = _bits(fact for fact in _members(before) if not reads[following[fact]] & ~before)
-    return list(_members(clock))
+        clock = _bits(fact for fact in members(before) if not reads[following[fact]] & ~before)
+    return list(members(clock))
 
 
 def _phases(
@@ -505,7 +505,7 @@ def _joint_moves(circuit: Circuit, allowed: Bools) -> list[tuple[int, ...]] | No
 
 def _course(game: Game, circuit: Circuit, clock: Collection[int]) -> Bools | None:
     """Return the values of the clock from the first state on, bool[n, facts]; None if they do not repeat soon."""
-    mask = _mask(game, clock)
+    mask = packed(game, clock)
     joint = np.cumsum([0, *map(len, circuit.actions[:-1])]).astype(np.int32)[None]  # any joint move will do
     state, course = game.initial & mask, dict[bytes, NDArray[np.uint64]]()
     while state.tobytes() not in course:
@@ -543,7 +543,7 @@ def _effect_keys(
         bits = below[node]
         if bits not in hashed:
             hashed[bits] = np.zeros(len(joint), np.uint64)
-            for i in _members(bits):
+            for i in members(bits):
                 hashed[bits] += weights[i] * values[last[i]]
         keys[place] = (
             hashed[bits] * (salts[0, place] | np.uint64(1)) + (hashed[bits] >> np.uint64(32)) * salts[1, place]
@@ -561,28 +561,8 @@ def _idle(game: Game, joint: NDArray[np.int32]) -> Bools:
     return np.asarray(unpack_bits(changed, game.circuit.num_facts).T == 0)
 
 
-def _bits(members: Iterable[int]) -> Bits:
-    bits = 0
-    for member in members:
-        bits |= 1 << member
-    return bits
-
-
-def _members(bits: Bits) -> Iterator[int]:
-    """Yield the members of a set, ascending."""
-    text = f"{bits:b}"[::-1]
-    place = text.find("1")
-    while place >= 0:
-        yield place
-        place = text.find("1", place + 1)
-
-
-def _mask(game: Game, facts: Iterable[int]) -> NDArray[np.uint64]:
-    """Return the state, uint64[words], in which only these facts hold."""
-    held = np.zeros((1, 64 * game.num_words), np.bool_)
-    held[0, list(facts)] = True
-    mask: NDArray[np.uint64] = pack_bits(held, game.num_words)[0]
-    return mask
+def _bits(numbers: Iterable[int]) -> Bits:
+    return sum(1 << number for number in numbers)
 
 
 # parts as games

@@ -570,8 +570,8 @@ def _cap(game: Game, circuit: Circuit, course: Course, must_end: bool) -> StepCo
     course = course[: len(outputs)]
     order = list(dict.fromkeys(fact for config in course for fact in sorted(config)))
     facts = [fact for fact in order if not all(fact in config for config in course)]
-    first, last = (_packed(game, config.intersection(facts)) for config in (course[0], course[-1]))
-    return StepCounter(tuple(facts), _packed(game, facts), first, last, len(course) - 1, ends)
+    first, last = (packed(game, config.intersection(facts)) for config in (course[0], course[-1]))
+    return StepCounter(tuple(facts), packed(game, facts), first, last, len(course) - 1, ends)
 
 
 def _left_alone(circuit: Circuit) -> dict[int, set[int]]:
@@ -639,7 +639,7 @@ def _course(game: Game, own: Collection[int]) -> tuple[Course, int]:
     Nothing else affects these facts.
     """
     assert game.circuit is not None
-    mask = _packed(game, own)
+    mask = packed(game, own)
     joint = np.cumsum([0, *map(len, game.circuit.actions[:-1])]).astype(np.int32)[None]  # any joint move will do
     state = game.initial[None]
     course: dict[Config, int] = {}
@@ -649,7 +649,7 @@ def _course(game: Game, own: Collection[int]) -> tuple[Course, int]:
     return list(course), course.get(config, 0)
 
 
-def _packed(game: Game, facts: Collection[int]) -> NDArray[np.uint64]:
+def packed(game: Game, facts: Iterable[int]) -> NDArray[np.uint64]:
     """Return the state, uint64[words], in which only these facts hold."""
     held = np.zeros((1, 64 * game.num_words), np.bool_)
     held[0, list(facts)] = True

@@ -151,6 +151,7 @@ class Game:
         roles: the names of the roles; `num_roles` is their number.
         engine: "native" or "reasoner".
         is_bounded: whether the game is compiled within `base` and `input`, and the reasoner plays outside of them.
+        uses_reasoner: whether the reasoner plays the game, or the states outside the bounds, in milliseconds for each.
         engine_reason: the reason why the reasoner plays the game, or the states outside the bounds; "" if the native
             engine plays all states.
         limits: the limits within which the game was loaded; other processes load it within the same.
@@ -173,6 +174,7 @@ class Game:
         self.name = name
         self.engine: Literal["native", "reasoner"] = "reasoner" if isinstance(engine, ReasonerEngine) else "native"
         self.is_bounded = isinstance(engine, BoundedEngine)
+        self.uses_reasoner = isinstance(engine, ReasonerEngine | BoundedEngine)
         self.engine_reason = why
         self.limits = limits or Limits()
         self._rewrite = rewrite

@@ -312,7 +312,7 @@ def _for_thread(game: Game) -> Game:
 
     If the game uses clingo, return a copy, because two threads must not call the same clingo program.
     """
-    if game.engine == "native" and not game.is_bounded:
+    if not game.uses_reasoner:
         return game
     return make(game.rulesheet, game.name, "reasoner" if game.engine == "reasoner" else "auto", game.limits)
 

@@ -99,10 +99,13 @@ def draw_tuples(
     num_entries = num_long = num_orbits = 0
     for chosen in _walks(variables.closeness, values.sizes, rng, _ATTEMPTS * num):
         own = values.strides(chosen)
-        images = {frozenset((int(facts[fact]), stride) for fact, stride in own.items()) for facts in maps}
-        placed = {frozenset(fact for fact, _ in image): image for image in images}  # one for each place
-        if not seen.isdisjoint(placed):
+        if frozenset(own) in seen:
             continue
+        placed = dict[frozenset[int], dict[int, int]]()  # one image for each place that is free
+        for facts in maps:  # some of the symmetries, the identity among them
+            image = {int(facts[fact]): stride for fact, stride in own.items()}
+            if frozenset(image) not in seen:
+                placed.setdefault(frozenset(image), image)
         seen |= placed.keys()
         strides += [placed[facts] for facts in sorted(placed, key=sorted)]
         offsets += [num_entries] * len(placed)
@@ -113,7 +116,7 @@ def draw_tuples(
             break
     table = np.zeros((len(variables.numbers), len(strides)), np.int32)
     for number, image in enumerate(strides):
-        for fact, stride in image:
+        for fact, stride in image.items():
             table[fact, number] = stride
     return Tuples(table, np.array(offsets, np.int32), num_entries)
 

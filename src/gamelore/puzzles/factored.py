@@ -74,15 +74,21 @@ class PartGroup(NamedTuple):
     aims: tuple[GateLiteral, ...]
 
 
+GroupKey: TypeAlias = tuple[PartGroup, bool]
+"""A group, and whether its game ends with its aims."""
+
+
 @dataclass
 class FactoredSearch:
     """A search by parts. `best` is the best end that it has found.
 
     `new_search` returns a search of a part, which may take a share of the memory; the alternatives share it equally.
+    `games` keeps the games of groups for further searches, because to compile one takes a tenth of a second.
     """
 
     whole: Parts
     new_search: Callable[[Game, float], GroupSearch]
+    games: dict[GroupKey, PartGame]
     best: Ending | None = None
 
     def steps(self, state: States, key: np.uint64) -> Iterator[int]:
@@ -102,7 +108,7 @@ class FactoredSearch:
     def _alternative(self, groups: Sequence[PartGroup], state: States, key: np.uint64, share: float) -> Iterator[int]:
         """Search for an end with all aims of an alternative."""
         in_lockstep = self.whole.kind == "parallel" and len(groups) > 1
-        games = [_game_of(self.whole, group, not in_lockstep) for group in groups]
+        games = [self._game(group, not in_lockstep) for group in groups]
         if in_lockstep:
             plans = yield from lockstep(games, state)
             if plans is not None:
@@ -114,6 +120,12 @@ class FactoredSearch:
             yield from self._in_turn(order, state, key, share)
             if self.best is not None:
                 return
+
+    def _game(self, group: PartGroup, ends_with_aims: bool) -> PartGame:
+        """Return the game of a group."""
+        if (group, ends_with_aims) not in self.games:
+            self.games[group, ends_with_aims] = _game_of(self.whole, group, ends_with_aims)
+        return self.games[group, ends_with_aims]
 
     def _in_turn(self, games: Sequence[PartGame], state: States, key: np.uint64, share: float) -> Iterator[int]:
         """Search the groups one after the other, each from the position to which the plans before it have led."""

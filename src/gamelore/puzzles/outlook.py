@@ -8,8 +8,8 @@ for a pair of facts (Lipovetzky & Geffner 2012). A fact that counts plies would 
 seem to count are left out.
 
 **Fit** says how much of the condition of a goal holds: of a conjunction the mean of its parts, of a disjunction the
-largest of its parts, of a fact 0 or 1. So it is 1 if and only if the condition holds. Fluxplayer values positions in a
-similar way (Schiffel & Thielscher 2007).
+largest of its parts, of a fact 0 or 1. So it is 1 if and only if the condition holds, where this is known: what depends
+on a loop of the circuit counts 0.5. Fluxplayer values positions in a similar way (Schiffel & Thielscher 2007).
 
 **Prospect**: a position is *hopeless* if no end with a better goal than the best so far can be reached, not even in a
 relaxation of the rules, as in planning (Bonet & Geffner 2001): a fact that can hold at some time can hold or not at any
@@ -28,7 +28,7 @@ from ..analysis.parts import conjuncts
 from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, needed_nodes
 from ..circuit.tape import LANES, words
 from ..game.engines import pack_bits
-from ..players.kernel import I32, I64, U64, Bool, F32x2, U64x2, inlined, kernel
+from ..players.kernel import I32, I64, U64, Bool, F32x2, U64x2, inlined, kernel, lowest_bit
 from ..players.position_graph import longer
 from ..players.random_streams import mix
 
@@ -39,7 +39,7 @@ States: TypeAlias = NDArray[np.uint64]
 Ints: TypeAlias = NDArray[np.int32]
 
 CHILDREN = 2048  # positions to compute in a step
-BY_REASONER = 16  # the same for the reasoner, which takes a millisecond for each
+BY_REASONER = 16  # the same where the reasoner plays
 _FIRST_SLOTS = 1 << 12
 _BITS = 64  # of a word
 _MOST_GATES = 30_000  # of a circuit whose relaxation is computed
@@ -50,10 +50,7 @@ _LAST_ROW = (1 << 31) - 1
 _OPEN = 0.5  # fit of a condition that is not known
 _UNKNOWN, _FIRST_VALUE = 2, 3  # indices of values of a fit
 _MATCHES, _LEAST_MATCHES, _PLIES = 64, 8, 64  # random matches that show which facts seem to count plies
-_LOWEST_BIT = np.zeros(64, np.int64)  # index of the only bit of a word, by the highest 6 bits of its product
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_LOWEST_BIT[[(1 << i) * int(_DE_BRUIJN) >> 58 & 63 for i in range(64)]] = np.arange(64)
-_ONE, _SHIFT = np.uint64(1), np.uint64(58)
+_ONE = np.uint64(1)
 
 
 class Children(NamedTuple):
@@ -243,7 +240,7 @@ class Reached:
     @property
     def batch(self) -> int:
         """Number of positions to expand in a step."""
-        most = BY_REASONER if self.game.engine == "reasoner" else CHILDREN
+        most = BY_REASONER if self.game.uses_reasoner else CHILDREN
         return max(1, int(most / max(self.branching, 1.0)))
 
     def plant(self, state: States, mask: States | None = None) -> None:
@@ -256,8 +253,8 @@ class Reached:
 
     def _make_room(self, rows: int) -> None:
         """Make the arrays longer if there is no room for so many rows more."""
-        if self.num + rows > len(self.states):
-            length = min(self._most, 2 * (self.num + rows))
+        length = min(self._most, 2 * (self.num + rows))
+        if len(self.states) < min(self._most, self.num + rows):
             self.states, self.parents = longer(self.states, length), longer(self.parents, length)
             self.actions, self.depths = longer(self.actions, length), longer(self.depths, length)
 
@@ -328,7 +325,7 @@ def successors(game: Game, states: States) -> Children:
 
 
 class FactBits:
-    """Facts of positions as bits for novelty, uint64[n, words], without the facts of a mask.
+    """Facts of positions as bits for novelty, uint64[n, words]. The mask has the facts that count.
 
     The native engine packs a state in this way. For the reasoner, facts get their bits when they first occur; if there
     are more than bits, some facts share a bit.
@@ -379,12 +376,6 @@ class Novelty:
 
 
 @inlined
-def _lowest(word: np.uint64) -> int:
-    """Return the index of the lowest 1 of a word that is not 0; for use inside kernels."""
-    return int(_LOWEST_BIT[np.int64((word & (~word + _ONE)) * _DE_BRUIJN >> _SHIFT)])
-
-
-@inlined
 def _is_new(table: U64x2, level: int, index: int) -> bool:
     """Set a bit of a table; return whether it was 0. For use inside kernels."""
     word, bit = index >> 6, _ONE << np.uint64(index & 63)
@@ -401,7 +392,7 @@ def _note_facts(bits: U64x2, new: U64x2, levels: I64, singles: U64x2, pairs: U64
         for word in range(bits.shape[1]):
             left = bits[i, word]
             while left:
-                held[count] = 64 * word + _lowest(left)
+                held[count] = 64 * word + lowest_bit(left)
                 if _is_new(singles, level, held[count]):
                     width = 1
                 count += 1
@@ -608,10 +599,13 @@ def _compute_gate(values: F32x2, out: int, operands: I32, begin: int, end: int, 
             for lane in range(_BLOCK):
                 values[out, lane] = max(values[out, lane], values[operands[i], lane])
         return
-    scale = np.float32(1.0 / (end - begin))
     for i in range(begin, end):
         for lane in range(_BLOCK):
-            values[out, lane] += values[operands[i], lane] * scale
+            values[out, lane] += values[operands[i], lane]
+    for lane in range(_BLOCK):
+        values[out, lane] /= np.float32(
+            end - begin
+        )  # the sum of n ones over n is 1, that of n fractions 1/n need not be
 
 
 @kernel
@@ -636,10 +630,10 @@ def _compute_fits(
 def seeming_clocks(game: Game, state: States, seed: int) -> States:
     """Return the facts that seem to count plies, uint64[words]: in random matches, only the ply decides about them.
 
-    None for the reasoner, which would take seconds.
+    No fact seems to, if the reasoner may be asked, which would take seconds.
     """
     clocks = np.zeros(game.num_words, np.uint64)
-    if game.engine == "reasoner" or game.is_bounded:
+    if game.uses_reasoner:
         return clocks
     rng = np.random.default_rng(seed)
     states = np.repeat(state[None], _MATCHES, axis=0)

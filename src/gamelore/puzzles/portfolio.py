@@ -18,7 +18,7 @@ fact.
 
 **Best first** expands the positions with the smallest width first, among these the ones that fit the highest goal best,
 among these the latest (best-first width search; Lipovetzky & Geffner 2017). Widths are counted apart for each level of
-the fit.
+the fit; a position on another level than the one before has all of its facts anew there.
 
 **Deepest first** expands the deepest positions first, among these the children of positions with many moves, which
 suits puzzles that fill something without a conflict. It begins again and again, with noise in the number of moves.
@@ -53,15 +53,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.parts import parts
+from ..analysis.parts import HIGHEST, PartGame, parts
 from ..analysis.symmetry import StepCounter, step_counter
 from ..circuit.tape import LANES
 from ..errors import GameloreError
 from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
-from ..players.position_graph import MIB
+from ..players.position_graph import MIB, longer
 from ..players.random_streams import extend, mix, unit
 from ..players.uct import MAX_PLIES
-from .factored import POSITIONS_OF_A_WALK, FactoredSearch
+from .factored import POSITIONS_OF_A_WALK, FactoredSearch, GroupKey
 from .outlook import Agenda, Children, FactBits, Fit, Novelty, Prospect, Reached, States, pair_bytes, seeming_clocks
 
 if TYPE_CHECKING:
@@ -230,14 +230,20 @@ def best_first(reached: Reached, state: States, facts: FactBits, fit: Fit | None
     width = 2 if LEVELS * pair_bytes(facts.num_bits) <= _MOST_PAIR_BYTES else 1
     seen, agenda = Novelty(facts.num_bits, LEVELS, width), Agenda()
     agenda.add(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    levels = (_fits(reached.game, fit, state[None]) * (LEVELS - 1)).astype(np.int64)  # of each row
+    seen.widths(facts.of(state[None]), np.zeros((1, facts.num_bits // _BITS), np.uint64), levels)
     share = 8 if reached.game.engine == "native" else 1  # a smaller batch follows the order more closely
     while agenda.size and not reached.is_full:
         children = reached.expand(agenda.take(max(1, reached.batch // share)))
         states = reached.add_new(children)
         fits = _fits(reached.game, fit, states)
         new = np.arange(reached.num - len(states), reached.num)
-        before = facts.of(reached.states[reached.parents[new]])
-        widths = seen.widths(facts.of(states), before, (fits * (LEVELS - 1)).astype(np.int64))
+        parents, own = reached.parents[new], (fits * (LEVELS - 1)).astype(np.int64)
+        before = facts.of(reached.states[parents]) * (levels[parents] == own)[:, None].astype(np.uint64)
+        widths = seen.widths(facts.of(states), before, own)
+        if len(levels) < reached.num:
+            levels = longer(levels, len(reached.states))
+        levels[new] = own
         misfits = ((1 - fits) * _MOST_MISFIT).astype(np.int64)
         agenda.add(widths * (_MOST_MISFIT + 1) + misfits, new)
         yield reached.computed
@@ -351,7 +357,7 @@ def action_bits(actions: NDArray[np.int32], num_words: int) -> States:
 
 def _fits(game: Game, fit: Fit | None, states: States) -> NDArray[np.float64]:
     """Return how promising positions are, from 0 to 1: the mean of their fit and of their goal, if they have one."""
-    goals: NDArray[np.float64] = np.maximum(game.evaluate(states)[1][:, 0], 0) / 100.0
+    goals: NDArray[np.float64] = np.clip(game.evaluate(states)[1][:, 0], 0, HIGHEST) / HIGHEST
     return goals if fit is None else (goals + fit.of(states)) / 2
 
 
@@ -370,7 +376,7 @@ class PolicySearch:
     def __init__(self, game: Game, fit: Fit | None, max_plies: int) -> None:
         self.game, self._fit, self._max_plies = game, fit, max_plies
         self.best: PolicyMatch | None = None
-        lanes = LANES_OF_REASONER if game.engine == "reasoner" else LANES
+        lanes = LANES_OF_REASONER if game.uses_reasoner else LANES
         self._searches = np.arange(lanes) * len(KINDS) // lanes  # of each lane
         self._kinds = np.array(KINDS, np.int64)
         self._policies = np.zeros((_LEVELS, len(KINDS), _CODES), np.float32)
@@ -550,6 +556,7 @@ class PuzzleSearch:
         self._counter = step_counter(game)
         self._parts = parts(game)
         self._fit = Fit.of_goal(game)
+        self._games_of_groups = dict[GroupKey, PartGame]()
         self.state: States | None = None
         self.solution: PuzzleSolution | None = None
         self.forget()
@@ -557,7 +564,7 @@ class PuzzleSearch:
     def begin(self, state: States, key: np.uint64, known: PuzzleSolution | None = None) -> None:
         """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
         self.state, self.solution, self._is_exhausted = state.copy(), known, False
-        self._seconds = 0.0  # of the longest step
+        self._seconds = 0.0  # that a step takes at most; halved by each shorter one
         clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
         mask = self._parts.relevant & ~(clocks if self._counter is None else clocks | self._counter.mask)
         self._prospect = Prospect.of_game(self.game, ~mask)
@@ -585,7 +592,7 @@ class PuzzleSearch:
             reached = self._bests[name] = Reached(game, self._bytes // 4)  # it tests the children itself
             return by_subsets(reached, state, self._prospect, self._fit, int(key))
         if name == BY_PARTS:
-            factored = self._bests[name] = FactoredSearch(self._parts, self._search_of_part)
+            factored = self._bests[name] = FactoredSearch(self._parts, self._search_of_part, self._games_of_groups)
             return factored.steps(state, key)
         reached = self._bests[name] = Reached(game, self._bytes, self._prospect)
         if name == "breadth first":
@@ -647,7 +654,7 @@ class PuzzleSearch:
             The number of simulations.
         """
         limit, done = simulations and simulations * POSITIONS_OF_A_WALK, 0
-        if deadline is not None and not self._seconds and self.game.engine == "reasoner":
+        if deadline is not None and not self._seconds and self.game.uses_reasoner:
             self._seconds = self._expected()
         while self.is_running and (limit is None or done < limit):
             begin = monotonic()
@@ -657,7 +664,7 @@ class PuzzleSearch:
             positions = self._step(name)
             seconds = monotonic() - begin
             self._seconds = max(0.5 * self._seconds, seconds)
-            self._work[name] += (seconds if deadline is not None else _NOMINAL * positions) / METHODS[name]
+            self._work[name] += (seconds if limit is None else _NOMINAL * positions) / METHODS[name]
             done += positions
         return -(-done // POSITIONS_OF_A_WALK)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import process_time
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,9 @@ class Side(NamedTuple):
     openings: Openings | None = None
 
 
+Sides: TypeAlias = tuple[Side, Side]
+
+
 @dataclass
 class SideEffort:
     """Walks of a side, and the CPU seconds that they took."""
@@ -92,7 +95,7 @@ def rehearsed(game: Game, side: Side) -> SideEffort:
     return effort
 
 
-def in_equal_time(sides: Sequence[Side], speeds: Sequence[float], seconds: float) -> tuple[Side, Side]:
+def in_equal_time(sides: Sequence[Side], speeds: Sequence[float], seconds: float) -> Sides:
     """Return two sides with as many walks for a move as they make in the same time: so long, or longer for 64 walks.
 
     Args:
@@ -113,10 +116,13 @@ class Rounds:
         key: key of the random numbers
         sides: the side whose score counts, and the other one
         openings: numbers of random plies at the beginning, of one round after the other
+        num: number of matches that run at once
     """
 
-    def __init__(self, game: Game, key: np.uint64, sides: tuple[Side, Side], openings: Sequence[int]) -> None:
-        self._matches = _Matches(game, key, sides, openings)
+    def __init__(
+        self, game: Game, key: np.uint64, sides: Sides, openings: Sequence[int], num: int = SIDE_BY_SIDE
+    ) -> None:
+        self._matches = _Matches(game, key, sides, openings, num)
         self._steps = self._matches.play()
 
     @property
@@ -135,7 +141,7 @@ class Rounds:
         return self._matches.efforts
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> Sides:
         """The sides."""
         return self._matches.sides
 
@@ -151,8 +157,8 @@ class _Matches:
     its own stays in memory, with its tree, until Python looks for cycles.
     """
 
-    def __init__(self, game: Game, key: np.uint64, sides: tuple[Side, Side], openings: Sequence[int]) -> None:
-        self._game, self.sides, self._openings = game, sides, openings
+    def __init__(self, game: Game, key: np.uint64, sides: Sides, openings: Sequence[int], num: int) -> None:
+        self._game, self.sides, self._openings, self._num = game, sides, openings, num
         self._most_plies = sides[0].growth.max_plies
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
         self._tree.assumption = first_assumption(game, self._most_plies)
@@ -163,7 +169,7 @@ class _Matches:
     def play(self) -> Iterator[None]:
         """Play rounds; yield after each batch, and at the end of each round."""
         roles = self._game.num_roles
-        num = max(1, SIDE_BY_SIDE // roles)
+        num = max(1, self._num // roles)
         own = np.tile(np.arange(roles), num)  # the role of the first side in each match
         while True:
             states = np.repeat(self._opened(num), roles, axis=0)

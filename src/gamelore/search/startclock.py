@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 LEAST_STARTCLOCK = 30.0
 """Seconds of a startclock in which a network is taught."""
 _LINEAR, _LEARNED, _CONTEST = 0.2, 0.7, 0.1  # shares of such a startclock: its first part, until the contest, for this
-_MOST_NETWORK_GATES = 200_000  # self-play in larger games is too slow to learn anything
+_MOST_NETWORK_NODES = 200_000  # self-play in larger games is too slow to learn anything
 _SELF_PLAY, _OF_CONTEST = 3, 4  # extend the key; see teaching.py for the first ones
 _PIECE = 0.05  # seconds of learning until the next look at the clock
 _RANDOM_PLIES = 2  # at the beginning of the matches of the contest
@@ -53,8 +53,8 @@ _CHANCE = "random"  # a role that draws its moves in GDL-II; best play does not 
 
 def has_network(game: Game) -> bool:
     """Return whether a network can be taught. The circuit of a bounded game does not know all of its positions."""
-    circuit = game.circuit
-    return circuit is not None and not game.is_bounded and len(circuit.left) <= _MOST_NETWORK_GATES
+    circuit = None if game.is_bounded else game.circuit
+    return circuit is not None and circuit.num_facts > 0 and len(circuit.left) <= _MOST_NETWORK_NODES
 
 
 class Pupil:

@@ -182,7 +182,12 @@ class Tree:
             weights=lazy_zeros(num_moves, np.float32),
         )
         self.assumption = UNRELATED
-        self.tops = np.array([max(values, default=0) for values in game.goal_values], np.uint8)
+        tops = [max(values, default=0) for values in game.goal_values]
+        if max(tops) > HIGHEST_GOAL:
+            raise GameloreError(
+                f"expected goals of at most {HIGHEST_GOAL}, got {max(tops)} in {game.name}; uct searches such games"
+            )
+        self.tops = np.array(tops, np.uint8)
 
     @property
     def num_nodes(self) -> int:

@@ -147,18 +147,23 @@ class _Growth:
     def _checked(self) -> dict[str, Any]:
         """Play matches after one more startclock, on a copy of the memory, which stays as it is; see `result`."""
         with TemporaryDirectory() as temporary, KnowledgeStore(shutil.copy(self._store, temporary)) as knowledge:
-            begin = time.process_time()
-            own, match = self._learned(lambda: self._memory(knowledge).begin(self._setting.startclock))
-            about = {"startclock": time.process_time() - begin, "used": used_by(match)}
+            own, match, seconds = self._learned(lambda: self._memory(knowledge).begin(self._setting.startclock))
+            about = {"startclock": seconds, "used": used_by(match)}
         return about | self._play(own)
 
-    def _learned(self, prepare: Callable[[], Prepared]) -> tuple[Frozen, Prepared]:
-        """Return what a side knows after a startclock, of which preparing it is a part, and how it has learned that."""
+    def _learned(self, prepare: Callable[[], Prepared]) -> tuple[Frozen, Prepared, float]:
+        """Let a side learn in a startclock, of which preparing it is a part.
+
+        Returns:
+            What the side knows, how it has learned that, and the CPU seconds that it took. What is stored at the end
+            is no part of the startclock.
+        """
         begin = time.process_time()
         learning = prepare()
         frozen = learned(self._game, learning, self._setting.startclock - (time.process_time() - begin))
+        seconds = time.process_time() - begin
         learning.end()
-        return frozen, learning
+        return frozen, learning, seconds
 
     def _keep(self) -> None:
         write_whole(self._file, json.dumps({"settings": self._setting.text, "startclocks": self._num, **self._result}))

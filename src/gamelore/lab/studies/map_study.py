@@ -3,7 +3,10 @@
 The score of the map (analysis/variants.py) and the share of the lesson's weight that it carries are computed for all
 pairs of games. Contests are played for some pairs: the search with the carried value against the search without a
 value, and against the search with a value that was taught in the target, by a number of walks. Both sides make the same
-number of walks for a move.
+number of walks for a move, as many as a time for all contests of a pair allows.
+
+A carried value that changes nothing is the search without a value. So its score against this is 1/2, and against a
+taught value it is the score of the search without one, which all sources share.
 """
 
 from __future__ import annotations
@@ -30,11 +33,10 @@ from ...memory.lesson import restored_value
 from ...memory.retrieval import carried
 from ...players.random_streams import extend, stream
 from ...rulesheets import load
-from ...search.native_growth import grower
-from ...search.rounds import Rounds, Side
+from ...search.rounds import Rounds, side_of
 from ...search.settings import ChampionSettings, TeachingSettings
 from ...search.teaching import Teacher
-from ...search.value import LinearValue, no_prior
+from ...search.value import LinearValue
 from ...workers.processes import Report
 from ..results import Outcome, ResultStore, Setting, Trial
 from .memory_study import store_of_teaching
@@ -47,6 +49,8 @@ RIVALS = ("none", "taught")
 RANDOM_PLIES = [2]
 TAKEN_AT = level_of([], TrialRow(LESSON, 0, rival_name(1)))
 """Level of the player's test of the first state of a lesson."""
+WALKS = 100, 200, 400, 800  # for each move, of which `affordable_walks` chooses
+_SIDE_BY_SIDE = 32  # matches; with fewer, batches have few walks, and take as long
 _MOST_MOVES = 1000  # of a round, on average
 
 
@@ -58,10 +62,16 @@ class SourceLesson(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """A map between two games: its score, 0 to 1, and the share of the source's weight that it carries."""
+    """A map between two games.
+
+    score       its score, 0 to 1
+    share       the share of the source's weight that it carries
+    has_effect  whether the carried value has an effect on a search: the roles are mapped, and it trusts itself
+    """
 
     score: float
     share: float
+    has_effect: bool
 
 
 @dataclass(frozen=True)
@@ -104,9 +114,10 @@ class MapJob:
 def map_jobs(folder: Path, trials: Iterable[Trial[MapSetting]]) -> list[MapJob]:
     """Return a job for each trial, those with the same rival one after the other, so that it is taught once a process.
 
-    The store gets the result of each trial, so a kill costs one of them and a teaching.
+    The first teachings of all targets come first, so a part of a run is a sample of all. The store gets the result of
+    each trial, so a kill costs one of them and a teaching.
     """
-    return [MapJob(trial, folder) for trial in sorted(trials, key=lambda trial: (trial.setting.game, trial.run))]
+    return [MapJob(trial, folder) for trial in sorted(trials, key=lambda trial: (trial.run, trial.setting.game))]
 
 
 def source_lesson(folder: Path, game: str, run: int, study: float) -> SourceLesson | None:
@@ -120,10 +131,16 @@ def source_lesson(folder: Path, game: str, run: int, study: float) -> SourceLess
     return SourceLesson(parse(row.rules), taught[-1].value) if taught else None
 
 
-def mapped(source: SourceLesson, game: Game) -> Mapped:
-    """Return how well the names of a source are mapped to a game, and which share of the weight is carried."""
+def mapped(source: SourceLesson | None, game: Game) -> tuple[Mapped, LinearValue | None]:
+    """Return how a source is mapped to a game, and the value that it carries; None if it has no effect."""
+    if source is None:
+        return Mapped(0.0, 0.0, False), None
     names = map_names(source.sheet, game.rulesheet)
-    return Mapped(names.score, carried_share(source, names, game))
+    stored = carried(source.value, names, source.sheet, game)
+    value = restored_value(game, stored) if stored is not None else None
+    if value is not None and not value.virtual_visits(ChampionSettings().growth):
+        value = None
+    return Mapped(names.score, carried_share(source, names, game), value is not None), value
 
 
 def carried_share(source: SourceLesson, names: NameMap, game: Game) -> float:
@@ -139,8 +156,7 @@ def carried_share(source: SourceLesson, names: NameMap, game: Game) -> float:
 def play_map_job(job: MapJob, report: Report) -> list[Outcome]:
     """Play the contests of a pair with one teaching."""
     begin, trial = time.perf_counter(), job.trial
-    game, rival = _target(trial.setting.game, trial.setting.seed, trial.run, trial.setting.taught)
-    result = _contests(game, trial, job.folder, rival)
+    result, game = _contests(trial, job.folder)
     report(trial.setting.size)
     seconds = time.perf_counter() - begin
     return [Outcome(trial, rules_hash=game.rules_hash, engine=game.engine, seconds=seconds, result=result)]
@@ -156,41 +172,55 @@ def _target(name: str, seed: int, run: int, walks: int) -> tuple[Game, LinearVal
     return game, teacher.value
 
 
-def _contests(game: Game, trial: Trial[MapSetting], folder: Path, rival: LinearValue | None) -> dict[str, Any]:
-    """Return the map, and the scores of the carried value against each of RIVALS, 0 to 1.
-
-    There are none for a value that changes nothing: without a map of the roles, or without trust in itself.
-    """
-    setting, source = trial.setting, source_lesson(folder, trial.setting.origin, trial.run, trial.setting.study)
-    nothing: dict[str, list[float]] = {name: [] for name in RIVALS}
-    if source is None:
-        return {"score": 0.0, "share": 0.0, **nothing}
-    names = map_names(source.sheet, game.rulesheet)
-    stored = carried(source.value, names, source.sheet, game)
-    value = restored_value(game, stored) if stored is not None else None
-    about = {"score": names.score, "share": carried_share(source, names, game)}
-    if value is None or not value.virtual_visits(ChampionSettings().growth):
-        return about | nothing
-    key = stream(setting.seed, trial.run, MAP, game.rules_hash, source.sheet.rules_hash)
-    return about | {
-        name: _scores(game, (value, other), setting, np.uint64(extend(key, number)))
+def _contests(trial: Trial[MapSetting], folder: Path) -> tuple[dict[str, Any], Game]:
+    """Return the map, and the scores of the carried value against each of RIVALS, 0 to 1; and the target."""
+    setting, run = trial.setting, trial.run
+    source = source_lesson(folder, setting.origin, run, setting.study)
+    game, rival = _target(setting.game, setting.seed, run, setting.taught)
+    about, value = mapped(source, game)
+    if source is None or value is None:
+        idle = _idle_scores(setting.game, setting.seed, run, setting.taught, setting.walks, setting.rounds)
+        return about._asdict() | {"none": [0.5] * setting.rounds, "taught": idle}, game
+    key = stream(setting.seed, run, MAP, game.rules_hash, source.sheet.rules_hash)
+    scores = {
+        name: _scores(game, (value, other), setting.walks, setting.rounds, np.uint64(extend(key, number)))
         for number, (name, other) in enumerate(zip(RIVALS, (None, rival), strict=True))
     }
+    return about._asdict() | scores, game
+
+
+@lru_cache(maxsize=1)
+def _idle_scores(name: str, seed: int, run: int, taught: int, walks: int, rounds: int) -> list[float]:
+    """Return the scores of a search without a value against one with the value of `_target`."""
+    game, rival = _target(name, seed, run, taught)
+    return _scores(game, (None, rival), walks, rounds, stream(seed, run, MAP, game.rules_hash, "idle"))
 
 
 def _scores(
-    game: Game, values: tuple[LinearValue | None, LinearValue | None], setting: MapSetting, key: np.uint64
+    game: Game, values: tuple[LinearValue | None, LinearValue | None], walks: int, num: int, key: np.uint64
 ) -> list[float]:
-    """Return the scores of the first of two values in rounds of matches."""
-    growth, sides = ChampionSettings().growth, list[Side]()
-    for value in values:
-        sides.append(Side(grower(game, growth), setting.walks, growth))
-        sides[-1].grower.prior = value.prior(growth) if value is not None else no_prior(game)
-    rounds = Rounds(game, key, (sides[0], sides[1]), RANDOM_PLIES)
-    most = _MOST_MOVES * setting.rounds * setting.walks  # matches that never end give no scores
-    while len(rounds.scores) < setting.rounds and rounds.walks < most:
+    """Return the scores of the first of two values in a number of rounds of matches."""
+    growth = ChampionSettings().growth
+    own, other = (side_of(game, value, growth, walks=walks) for value in values)
+    rounds = Rounds(game, key, (own, other), RANDOM_PLIES, _SIDE_BY_SIDE)
+    most = _MOST_MOVES * num * walks  # matches that never end give no scores
+    while len(rounds.scores) < num and rounds.walks < most:
         rounds.advance()
-    return rounds.scores[: setting.rounds]
+    return rounds.scores[:num]
+
+
+def affordable_walks(game: Game, rounds: int, seconds: float) -> int:
+    """Return the largest number of WALKS with which so many rounds take no more CPU seconds; the smallest one anyway.
+
+    They are measured in such rounds, between equal sides without a value.
+    """
+    _scores(game, (None, None), WALKS[0], 1, np.uint64(0))  # compiles
+    for number, walks in enumerate(WALKS):
+        begin = time.process_time()
+        _scores(game, (None, None), walks, rounds, np.uint64(number))
+        if time.process_time() - begin > seconds:
+            return WALKS[max(number - 1, 0)]
+    return WALKS[-1]
 
 
 # ---- results ----
@@ -204,9 +234,17 @@ def teaching_scores(store: ResultStore, name: str, rival: str) -> list[float]:
     return [float(np.mean(result[rival])) for result in store.by_run(name).values() if result[rival]]
 
 
+def num_effective(store: ResultStore, name: str) -> int:
+    """Return the number of teachings of a setting whose carried value had an effect."""
+    return sum(result["has_effect"] for result in store.by_run(name).values())
+
+
 def verdicts(store: ResultStore, name: str) -> list[str]:
-    """Return what the player's test decides in the rounds of each teaching: "taken", "refused" or "open"."""
-    return [_verdict(result["taught"]) for result in store.by_run(name).values() if result["taught"]]
+    """Return what the player's test decides in the rounds of each teaching: "taken", "refused" or "open".
+
+    There is nothing to decide about a value without effect.
+    """
+    return [_verdict(result["taught"]) for result in store.by_run(name).values() if result["has_effect"]]
 
 
 def _verdict(scores: Iterable[float]) -> str:
