@@ -32,7 +32,7 @@ from gamelore.catalogue import KNOWN_OPPONENTS, known_opponents, player
 from gamelore.errors import ExperimentError
 from gamelore.files import whole_file, write_whole
 from gamelore.lab.experiment import code_version
-from gamelore.lab.stats import clustered_interval
+from gamelore.lab.stats import clustered_interval, share_interval
 from gamelore.matches.match import MatchState
 from gamelore.memory.recogniser import SAME_OPPONENT, UNKNOWN, Policies, fits, new_moves, posterior
 from gamelore.players.position_graph import PositionGraph
@@ -132,12 +132,14 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def share_text(rows: Sequence[Row], names: Sequence[str]) -> str:
     """Return the share of the series in which the opponent was given a name, with its 95 % interval, as text.
 
-    The interval takes the series of a game for a cluster.
+    The interval takes the series of a game for a cluster, and where all are equal, for a single one.
     """
     if not rows:
         return ""
     hits = [row["named"] == name for row, name in zip(rows, names, strict=True)]
-    share = clustered_interval(hits, [row["game"] for row in rows])
+    games = [row["game"] for row in rows]
+    equal = len(set(hits)) == 1  # their scatter would say that the share is certain
+    share = share_interval(len(set(games)) * hits[0], len(set(games))) if equal else clustered_interval(hits, games)
     low, high = max(share.low, 0.0), min(share.high, 1.0)
     return f"{share.mean:.0%} [{low:.0%}, {high:.0%}] of {len(hits)}"
 

@@ -14,9 +14,9 @@ The teachings are the samples. Findings are significant in one-sided tests by Be
 tests of all pairs. For the replay, only the best finding counts of each family of sources and family of targets. Pairs
 whose carried value has no effect on the search, with the first teaching, have no contests, and no part in the lot; nor
 have targets that are too large for self-play, see `memory.contestants`. With further teachings, a value without effect
-plays as a search without a value; a pair is tested if FEWEST teachings have an effect, `effective`. `taken` and
-`refused` are the numbers of teachings about which the player's own test (memory/evidence.py, at the level TAKEN_AT)
-would have decided within these rounds against the taught value.
+plays as a search without a value; a pair is tested if at least FEWEST teachings have an effect (column `effective`).
+`taken` and `refused` are the numbers of teachings about which the player's own test (memory/evidence.py, at the level
+TAKEN_AT) would have decided within these rounds against the taught value.
 
 With `--sealed`, the games of the sealed families are added, once they are opened and taught: what was played before
 stays, and OTHERS of the new pairs are further controls. Results belong to a version of the code, as those of
@@ -75,6 +75,7 @@ COLUMNS = (
     "target",
     "score",
     "share",
+    "has_effect",
     "kind",
     "effective",
     "taken",
@@ -119,8 +120,8 @@ def check_stores(names: Iterable[str], knowledge: Path, study: float) -> None:
     stores = [store_of_teaching(knowledge, name, run, study) for name in names for run in range(TEACHINGS)]
     if missing := [store.name for store in stores if not store.exists()]:
         raise ExperimentError(
-            f"expected {counted(len(stores), 'store')} in {knowledge}, got none of {counted(len(missing), 'teaching')},"
-            f" such as {missing[0]}; make them by memory.py --stage study --startclock 10"
+            f"expected {counted(len(stores), 'store')} in {knowledge}, {len(missing)} are missing, such as {missing[0]}"
+            "; make them by memory.py --stage study --startclock 10, with --sealed for sealed games"
         )
 
 
@@ -158,11 +159,16 @@ def chosen_pairs(pairs: Iterable[Pair], large: Collection[str], added: Collectio
     return chosen
 
 
-def walks_of(targets: Iterable[str], folder: Path, store: ResultStore) -> dict[str, int]:
-    """Return the number of walks for a move in each target; they are measured once, and kept in the store."""
+def walks_of(targets: Iterable[str], folder: Path, store: ResultStore, measures: bool) -> dict[str, int]:
+    """Return the number of walks for a move in each target, as the store keeps it.
+
+    Those that are missing are measured, or left out if `measures` is False.
+    """
     walks = {}
     for target in dict.fromkeys(targets):
         kept = store.noted(f"walks/{target}")
+        if kept is None and not measures:
+            continue
         if kept is None:
             seconds = PAIR_SECONDS / (TEACHINGS * len(RIVALS))
             kept = affordable_walks(load(folder / f"{target}.kif"), ROUNDS, seconds)
@@ -192,7 +198,8 @@ def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
     """
     names, values = [name for name in settings if num_effective(store, name) >= FEWEST], dict[Finding, float]()
     for rival, sign in (("taught", 1), ("none", -1)):
-        tested = {name: teaching_scores(store, name, rival) for name in names}
+        scores = {name: teaching_scores(store, name, rival) for name in names}
+        tested = {name: own for name, own in scores.items() if len(own) >= FEWEST}  # matches may never end
         values |= {Finding(name, rival): p for name, p in p_of_teachings(tested, ROUNDS, sign).items()}
     ordered = sorted(
         significant(values, LEVEL), key=lambda test: -abs(float(np.mean(teaching_scores(store, *test))) - 0.5)
@@ -212,7 +219,7 @@ def of_different_families(ordered: Sequence[Finding]) -> list[Finding]:
 def extremes(settings: Iterable[str], store: ResultStore) -> Iterator[str]:
     """Yield the rows of a table of the pairs with the highest and the lowest scores against a taught value."""
     names = [name for name in settings if num_effective(store, name) >= FEWEST]
-    scores = {name: teaching_scores(store, name, "taught") for name in names}
+    scores = {name: own for name in names if len(own := teaching_scores(store, name, "taught")) >= FEWEST}
     ordered = sorted(scores, key=lambda name: -float(np.mean(scores[name])))
     yield "| source | target | against a taught value | against none |"
     yield "|---|---|---|---|"
@@ -227,9 +234,10 @@ def rows(pairs: Iterable[Pair], settings: dict[str, MapSetting], store: ResultSt
     for pair in pairs:
         name = pair.name
         scores = {rival: teaching_scores(store, name, rival) if name in settings else [] for rival in RIVALS}
-        kind = "carries" if pair.share >= LEAST_SHARE else "control" if name in settings else ""
+        kind = ("carries" if pair.share >= LEAST_SHARE else "control") if name in settings else ""
         effective = num_effective(store, name) if name in settings else 0
-        about = pair.source, pair.target, f"{pair.score:.3f}", f"{pair.share:.3f}", kind, effective
+        numbers = f"{pair.score:.3f}", f"{pair.share:.3f}", "yes" if pair.has_effect else "no"
+        about = pair.source, pair.target, *numbers, kind, effective
         decisions = verdicts(store, name) if name in settings else []
         counts = [decisions.count(verdict) for verdict in ("taken", "refused")]
         yield [*about, *counts, *(cell for own in scores.values() for cell in interval_cells(own))]
@@ -293,15 +301,16 @@ def main(
         check_teachings(store, {"folder": str(teachings), "study": study, "version": version})
         pairs = map_all([*names, *added], folder, teachings, study, store)
         paired = chosen_pairs(pairs, large, added)
-        carrying = [pair.has_effect for pair in pairs if pair.share >= LEAST_SHARE]
+        carrying = [pair.has_effect for pair in pairs if pair.share >= LEAST_SHARE and pair.target not in large]
         print(
             f"{counted(len(pairs), 'pair')}, {len(carrying)} of them carry at least {LEAST_SHARE:.0%}, of these"
             f" {carrying.count(False)} without effect; contests of {counted(len(paired), 'pair')}"
         )
         if stage == "maps":
             raise typer.Exit
-        walks = walks_of((pair.target for pair in paired), folder, store)
-        settings = {pair.name: setting_of(pair, folder, study, walks[pair.target]) for pair in paired}
+        walks = walks_of((pair.target for pair in paired), folder, store, stage != "report")
+        played = [pair for pair in paired if pair.target in walks]
+        settings = {pair.name: setting_of(pair, folder, study, walks[pair.target]) for pair in played}
         if stage in ("contests", "replay"):
             play(settings.values(), store, teachings, failures, workers, version)
         best = findings(settings, store)

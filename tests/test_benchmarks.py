@@ -119,8 +119,6 @@ def test_the_transfer_map(tmp_path: Path) -> None:
         *given,
         "--out",
         memory,
-        "--teachings",
-        "2",
         "--stage",
         "study",
     ]
@@ -174,14 +172,15 @@ def test_teachings_that_are_missing_are_told(tmp_path: Path, transfer_map: dict[
         (tmp_path / f"tictactoe-{run}-1.db").touch()
     transfer_map["check_stores"](["tictactoe"], tmp_path, 1.0)
     (tmp_path / "tictactoe-3-1.db").unlink()
-    with pytest.raises(
-        ExperimentError, match=r"expected 5 stores in .* got none of 1 teaching, such as tictactoe-3-1.db"
-    ):
+    with pytest.raises(ExperimentError, match=r"expected 5 stores in .*, 1 are missing, such as tictactoe-3-1.db"):
         transfer_map["check_stores"](["tictactoe"], tmp_path, 1.0)
 
 
 def test_gains_and_harms_take_turns(tmp_path: Path, transfer_map: dict[str, Any]) -> None:
-    """Three gains of 90, 85 and 80 %, two harms of 0 and 10 %; a pair with two effective teachings is no finding."""
+    """Three gains of 90, 85 and 80 %, two harms of 0 and 10 %; a pair with two effective teachings is no finding.
+
+    Nor is one whose matches never end.
+    """
     scores = {"a/x": (0.9, 1.0), "b/x": (0.85, 1.0), "c/x": (0.8, 1.0), "d/x": (0.0, 0.0), "e/x": (0.1, 0.1)}
     settings = [
         MapSetting(name, "x.kif", 1, 5, f"{name}.kif", 120.0, 10, 100, 16) for name in [*scores, "idle/x", "even/x"]
@@ -194,6 +193,11 @@ def test_gains_and_harms_take_turns(tmp_path: Path, transfer_map: dict[str, Any]
                 for run in range(5)
             ]
             store.add([Outcome(Trial(setting, run), result=own) for run, own in enumerate(results)], "1")
+        endless = MapSetting("endless/x", "x.kif", 1, 5, "endless.kif", 120.0, 10, 100, 16)
+        result = {"taught": [], "none": [], "has_effect": True}
+        store.add([Outcome(Trial(endless, run), result=result) for run in range(5)], "1")
+        settings.append(endless)
+        assert len(list(transfer_map["extremes"]([setting.id for setting in settings], store))) == 2 + 6
         found = transfer_map["findings"]([setting.id for setting in settings], store)
     assert [own.name for own in found] == ["a/x", "d/x", "b/x", "e/x", "c/x"]
     assert [own.rival for own in found] == ["taught", "none", "taught", "none", "taught"]
@@ -204,8 +208,9 @@ def test_walks_are_measured_once(tmp_path: Path, transfer_map: dict[str, Any], m
     monkeypatch.setitem(scope, "load", lambda path: path.stem)
     monkeypatch.setitem(scope, "affordable_walks", lambda game, *_: (measured.append(game), 100 * len(measured))[1])
     with ResultStore(tmp_path / "results.db") as store:
-        for _ in range(2):
-            assert transfer_map["walks_of"](["a", "b", "a"], tmp_path, store) == {"a": 100, "b": 200}
+        assert transfer_map["walks_of"](["a", "b"], tmp_path, store, measures=False) == {}
+        for measures in (True, True, False):
+            assert transfer_map["walks_of"](["a", "b", "a"], tmp_path, store, measures) == {"a": 100, "b": 200}
     assert measured == ["a", "b"]
 
 

@@ -258,7 +258,7 @@ def test_advance_keeps_what_is_below(name: str) -> None:
 def test_goals_above_100_are_refused() -> None:
     game = load(ONE_SHOT.replace("100", "300"))
     assert max(map(max, game.goal_values)) == 300
-    with pytest.raises(GameloreError, match=r"at most 100, got 300 .* uct searches such games"):
+    with pytest.raises(GameloreError, match=r"at most 100, got 300 .* choose the player uct"):
         Tree(game, *room_in(game, 1 << 20))
 
 

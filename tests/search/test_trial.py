@@ -176,6 +176,15 @@ def test_rounds_in_other_kinds_of_games(load: Callable[..., Game], name: str, ro
     assert abs(np.mean(rounds.scores) - 0.5) < 4 * np.std(rounds.scores) / np.sqrt(len(rounds.scores)) + 1e-9
 
 
+def test_so_many_matches_run_at_once(load: Callable[..., Game]) -> None:
+    game, growth = load("tictactoe"), GrowthSettings()
+    first, second = (Side(grower(game, growth), 8, growth) for _ in range(2))
+    rounds = Rounds(game, stream(1), (first, second), [1], 12)
+    while not rounds.scores:
+        rounds.advance()
+    assert len(rounds.scores) == 12 / 2
+
+
 def test_rounds_that_are_not_over_free_their_tree(load: Callable[..., Game]) -> None:
     game, growth = load("connectfour"), GrowthSettings()
     first, second = (Side(grower(game, growth), 64, growth) for _ in range(2))

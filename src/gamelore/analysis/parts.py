@@ -130,9 +130,9 @@ class Parts:
 def parts(game: Game) -> Parts:
     """Return the parts of a game; one part in case of doubt. It takes well under a second."""
     circuit = game.circuit
-    if circuit is None or game.is_bounded or circuit.loops or circuit.num_gates > MOST_GATES:
+    if circuit is None or game.is_bounded or circuit.loops or not all(circuit.actions):
         return _unknown(game)
-    anatomy = _Anatomy.of(game, circuit) if all(circuit.actions) else None
+    anatomy = _Anatomy.of(game, circuit) if circuit.num_gates <= MOST_GATES else None
     if anatomy is None:
         return _unknown(game)
     groups = anatomy.tied()

@@ -602,10 +602,9 @@ def _compute_gate(values: F32x2, out: int, operands: I32, begin: int, end: int, 
     for i in range(begin, end):
         for lane in range(_BLOCK):
             values[out, lane] += values[operands[i], lane]
+    # the sum of n ones, divided by n, is 1; that of n times 1 / n need not be
     for lane in range(_BLOCK):
-        values[out, lane] /= np.float32(
-            end - begin
-        )  # the sum of n ones over n is 1, that of n fractions 1/n need not be
+        values[out, lane] /= np.float32(end - begin)
 
 
 @kernel
@@ -630,7 +629,7 @@ def _compute_fits(
 def seeming_clocks(game: Game, state: States, seed: int) -> States:
     """Return the facts that seem to count plies, uint64[words]: in random matches, only the ply decides about them.
 
-    No fact seems to, if the reasoner may be asked, which would take seconds.
+    There are none where the reasoner plays, which would take seconds.
     """
     clocks = np.zeros(game.num_words, np.uint64)
     if game.uses_reasoner:

@@ -232,7 +232,7 @@ def best_first(reached: Reached, state: States, facts: FactBits, fit: Fit | None
     agenda.add(np.zeros(1, np.int64), np.zeros(1, np.int64))
     levels = (_fits(reached.game, fit, state[None]) * (LEVELS - 1)).astype(np.int64)  # of each row
     seen.widths(facts.of(state[None]), np.zeros((1, facts.num_bits // _BITS), np.uint64), levels)
-    share = 8 if reached.game.engine == "native" else 1  # a smaller batch follows the order more closely
+    share = 1 if reached.game.uses_reasoner else 8  # a smaller batch follows the order more closely
     while agenda.size and not reached.is_full:
         children = reached.expand(agenda.take(max(1, reached.batch // share)))
         states = reached.add_new(children)
@@ -564,7 +564,7 @@ class PuzzleSearch:
     def begin(self, state: States, key: np.uint64, known: PuzzleSolution | None = None) -> None:
         """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
         self.state, self.solution, self._is_exhausted = state.copy(), known, False
-        self._seconds = 0.0  # that a step takes at most; halved by each shorter one
+        self._seconds = 0.0  # of the last step, or half of what was expected of it if that is more
         clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
         mask = self._parts.relevant & ~(clocks if self._counter is None else clocks | self._counter.mask)
         self._prospect = Prospect.of_game(self.game, ~mask)

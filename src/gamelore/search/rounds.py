@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SIDE_BY_SIDE = 8  # matches
 _LEAST_WALKS = 64  # for a move; where a side has fewer, both get more time
-_MEMORY_MIB = 32
+_MEMORY_MIB = 32  # of SIDE_BY_SIDE matches
 _REHEARSAL, _MANY = 0.02, 1 << 40  # seconds of a rehearsal; walks
 
 
@@ -160,7 +160,7 @@ class _Matches:
     def __init__(self, game: Game, key: np.uint64, sides: Sides, openings: Sequence[int], num: int) -> None:
         self._game, self.sides, self._openings, self._num = game, sides, openings, num
         self._most_plies = sides[0].growth.max_plies
-        self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
+        self._tree = Tree(game, *room_in(game, max(1, num // SIDE_BY_SIDE) * _MEMORY_MIB * MIB), 2 * LANES)
         self._tree.assumption = first_assumption(game, self._most_plies)
         self._key, self._rng, self._batch = key, np.random.default_rng(int(key)), 0
         self.scores: list[float] = []

@@ -185,7 +185,7 @@ class Tree:
         tops = [max(values, default=0) for values in game.goal_values]
         if max(tops) > HIGHEST_GOAL:
             raise GameloreError(
-                f"expected goals of at most {HIGHEST_GOAL}, got {max(tops)} in {game.name}; uct searches such games"
+                f"expected goals of at most {HIGHEST_GOAL}, got {max(tops)} in {game.name}; choose the player uct"
             )
         self.tops = np.array(tops, np.uint8)
 

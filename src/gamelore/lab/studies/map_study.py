@@ -203,7 +203,7 @@ def _scores(
     growth = ChampionSettings().growth
     own, other = (side_of(game, value, growth, walks=walks) for value in values)
     rounds = Rounds(game, key, (own, other), RANDOM_PLIES, _SIDE_BY_SIDE)
-    most = _MOST_MOVES * num * walks  # matches that never end give no scores
+    most = _MOST_MOVES * max(num, _SIDE_BY_SIDE // 2) * walks  # matches that never end give no scores
     while len(rounds.scores) < num and rounds.walks < most:
         rounds.advance()
     return rounds.scores[:num]
