@@ -167,13 +167,12 @@ def walks_of(targets: Iterable[str], folder: Path, store: ResultStore, measures:
     walks = {}
     for target in dict.fromkeys(targets):
         kept = store.noted(f"walks/{target}")
-        if kept is None and not measures:
-            continue
-        if kept is None:
+        if kept is None and measures:
             seconds = PAIR_SECONDS / (TEACHINGS * len(RIVALS))
             kept = affordable_walks(load(folder / f"{target}.kif"), ROUNDS, seconds)
             store.note(f"walks/{target}", kept)
-        walks[target] = int(kept)
+        if kept is not None:
+            walks[target] = int(kept)
     return walks
 
 
@@ -190,17 +189,25 @@ class Finding(NamedTuple):
     rival: str
 
 
+def tested(settings: Iterable[str], store: ResultStore, rival: str) -> dict[str, list[float]]:
+    """Return the scores of teachings by pair, of those pairs with at least FEWEST that have an effect.
+
+    A pair whose matches never end has fewer scores.
+    """
+    scores = {name: teaching_scores(store, name, rival) for name in settings if num_effective(store, name) >= FEWEST}
+    return {name: own for name, own in scores.items() if len(own) >= FEWEST}
+
+
 def findings(settings: Iterable[str], store: ResultStore) -> list[Finding]:
     """Return all findings: gains and harms in turn, each with scores farthest from 50 % first.
 
     All tests are one-sided. Two-sided ones would fill the list with values that beat none, as nearly every one does,
     and so let more false findings through.
     """
-    names, values = [name for name in settings if num_effective(store, name) >= FEWEST], dict[Finding, float]()
+    names, values = list(settings), dict[Finding, float]()
     for rival, sign in (("taught", 1), ("none", -1)):
-        scores = {name: teaching_scores(store, name, rival) for name in names}
-        tested = {name: own for name, own in scores.items() if len(own) >= FEWEST}  # matches may never end
-        values |= {Finding(name, rival): p for name, p in p_of_teachings(tested, ROUNDS, sign).items()}
+        samples = tested(names, store, rival)
+        values |= {Finding(name, rival): p for name, p in p_of_teachings(samples, ROUNDS, sign).items()}
     ordered = sorted(
         significant(values, LEVEL), key=lambda test: -abs(float(np.mean(teaching_scores(store, *test))) - 0.5)
     )
@@ -218,8 +225,7 @@ def of_different_families(ordered: Sequence[Finding]) -> list[Finding]:
 
 def extremes(settings: Iterable[str], store: ResultStore) -> Iterator[str]:
     """Yield the rows of a table of the pairs with the highest and the lowest scores against a taught value."""
-    names = [name for name in settings if num_effective(store, name) >= FEWEST]
-    scores = {name: own for name in names if len(own := teaching_scores(store, name, "taught")) >= FEWEST}
+    scores = tested(settings, store, "taught")
     ordered = sorted(scores, key=lambda name: -float(np.mean(scores[name])))
     yield "| source | target | against a taught value | against none |"
     yield "|---|---|---|---|"
