@@ -42,6 +42,7 @@ import cpu_clock  # noqa: F401 - before gamelore
 import gamelore
 import long_runs
 from gamelore.errors import GameloreError
+from gamelore.game.engines import random_moves
 from gamelore.lab.duel import families, sealed_games
 from gamelore.lab.experiment import SettingGrid, code_version, run_grid
 from gamelore.lab.results import Outcome, ResultStore, Trial, store_path
@@ -111,8 +112,7 @@ def takes_turns(game: gamelore.Game) -> bool:
             return False
         if not going.any():
             break
-        drawn = starts + (rng.random(counts.shape) * counts).astype(np.int64)
-        states = game.next(states[going], legal.actions[drawn[going]])
+        states = game.next(states[going], legal.actions[random_moves(starts, counts, rng)[going]])
     return True
 
 

@@ -28,10 +28,11 @@ import gamelore
 from exhaustive import States, Values, chapters
 from gamelore.game.game import Game
 from gamelore.players.random_streams import stream
+from gamelore.search.proofs import first_assumption
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher, can_be_taught
 from gamelore.search.thinking import Stem
-from gamelore.search.tree import PROVED, SOLE_WINNER, STAGE, UNRELATED, first_assumption
+from gamelore.search.tree import PROVED, SOLE_WINNER, STAGE, UNRELATED
 from gamelore.search.value import LinearValue, no_prior
 
 GAMES = (  # public sheets

@@ -10,6 +10,7 @@ from gamelore import KnowledgeError, load
 from gamelore.analysis.variants import rule_shapes
 from gamelore.errors import DamagedLessonError
 from gamelore.gdl.syntax import parse
+from gamelore.learning.store import lesson_rows
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import (
     LESSON as PUPIL,
@@ -347,6 +348,17 @@ def test_tests_of_another_lesson_do_not_count(lessons: Lessons) -> None:
     assert len(lessons.taught(game.rules_hash, PUPIL)) == 1, "the values of the other lesson are gone"
     lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), one_more)
     assert [row.num for row in lessons.trials(game.rules_hash)] == [1]
+
+
+def test_tests_by_another_version_do_not_count(lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its search may be another one. When the version comes back, its tests do, too."""
+    game = load("tictactoe")
+    lessons.put(game, LESSON)
+    for version in ("9.0", "9.1", "9.0"):
+        monkeypatch.setattr(lesson_rows, "_version", lambda name, version=version: version)
+        lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), lambda row: row._replace(num=row.num + 1))
+    assert [row.num for row in lessons.trials(game.rules_hash)] == [2]
+    assert [row.num for row in lessons.ledger()] == [3], "the ledger only orders"
 
 
 def test_a_network_does_not_get_to_the_state_of_another_process(lessons: Lessons) -> None:

@@ -241,7 +241,7 @@ def test_matches_against_other_rivals_go_on_while_a_new_one_learns(
     rivals = Course(game, lessons)._rivals
     monkeypatch.setattr(rivals, "seconds_of", lambda num: 2.0 * num)
     ignorant(rivals, 1, 0.0)
-    assert rivals.by_lot(1, 1, monotonic() + 0.02) is None, "another one is wanted"
+    assert rivals.by_lot(1, 1, monotonic() + 0.2) is None, "another one is wanted"
     assert rivals._pupils[1].seconds > 0
     assert rivals.by_lot(1, 1, monotonic() + 0.02) is not None
     rivals._round_seconds = 60.0
@@ -667,6 +667,22 @@ def test_a_course_goes_on_from_what_another_process_has_stored(game: Game, lesso
     assert waiting.tuition is tuition, "nothing is new"
 
 
+def test_a_lesson_that_was_deleted_does_not_come_back(game: Game, lessons: Lessons) -> None:
+    """Neither in the next match, nor in the midst of a study: teaching begins anew."""
+    for refreshes in (True, False):
+        course, _ = studied(game, lessons)
+        assert min(course.tuition.walks, len(course.book)) > 0
+        assert course._id
+        lessons.delete(game.rules_hash)
+        if refreshes:
+            course.refresh()
+        else:
+            course._stored_at = -1.0  # as if it had taught since
+            assert course.store_lesson() is None
+        assert (course._id, course.tuition.walks, course.snapshot, len(course.book)) == ("", 0, None, 0)
+        assert lessons.find(game.rules_hash) is None
+
+
 def test_a_value_in_use_is_read_once_and_made_when_it_is_needed(
     game: Game, lessons: Lessons, made: list[StoredValue]
 ) -> None:
@@ -817,6 +833,20 @@ def test_knobs_are_tried_in_the_order_of_the_ledger(game: Game, lessons: Lessons
     lessons.add_evidence(game, lost, lambda _: lost)
     assert [row[:3] for row in knob_trials(game, lessons)] == [(order[1], 0, WITHOUT)]
     assert lessons.described()[game.rules_hash] == own
+
+
+def test_openings_are_tried_with_the_state_that_has_passed(game: Game, lessons: Lessons, proved: TrialRow) -> None:
+    """That is what they are used with, even if the lesson has newer states."""
+    course = Course(game, lessons)
+    course._chosen_trial(lessons.trials(game.rules_hash))
+    assert course._tuned is not None
+    assert course._tuned.number == proved.number
+    course.snapshot = replace(course._tuned, number=proved.number + 1, restore=lambda: None)
+    rounds = course._rounds(TrialRow(OPENINGS, course.book_state, WITHOUT), monotonic())
+    assert rounds is not None
+    assert course._tuned.value is not None
+    for side in rounds.sides:
+        assert side.grower.prior.visits == course._tuned.value.prior(course._tuned.growth).visits > 0
 
 
 def test_no_other_knob_is_tried_once_one_has_passed(game: Game, lessons: Lessons, proved: TrialRow) -> None:

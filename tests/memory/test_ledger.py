@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gamelore import Game, load
-from gamelore.learning.store.lesson_rows import WITHOUT, LedgerRow, Lessons, StoredLesson, TrialRow
+from gamelore.learning.store.lesson_rows import WITHOUT, KeptLesson, LedgerRow, Lessons, StoredLesson, TrialRow
 from gamelore.learning.store.taught_rows import NOTHING
 from gamelore.matches.match import MatchState
 from gamelore.memory.advice import MOST_KNOBS
@@ -118,7 +118,7 @@ def test_the_copy_of_a_lesson_is_no_evidence_from_another_game(lessons: Lessons)
     game, copy, other = (load(f"breakthrough:width={width},height=6,rows=2") for width in (4, 5, 6))
     row = TrialRow("playouts=1", 0, WITHOUT, 16, 12.0)
     for one, lesson in ((game, "a"), (copy, "a"), (other, "b")):
-        lessons.put(one, StoredLesson(1, 1, 1, 1.0, NOTHING, id=lesson))
+        lessons.add([(one, KeptLesson(StoredLesson(1, 1, 1, 1.0, NOTHING, id=lesson), {}, {}, [], [], {}))])
         lessons.add_evidence(one, row, lambda row: row)
         lessons.describe(one, dict.fromkeys(DESCRIPTORS, 1.0))
 

@@ -80,7 +80,7 @@ def test_a_teacher_goes_on_with_what_it_has_found_out_about_interests() -> None:
     assert is_as_assumed(replace(lesson, progress=b""))
 
 
-def test_a_damaged_or_foreign_progress_begins_the_generation_anew() -> None:
+def test_a_damaged_or_foreign_progress_is_left_out() -> None:
     game = load("breakthrough")
     lesson = stored(game, paused(game, 15_000), 1.5, None)
     assert restored(game, lesson).progress is not None

@@ -1,12 +1,15 @@
 """What a player plays with in its first matches of a game, and what it leaves in the store for the next ones."""
 
+import contextlib
 import logging
+import sqlite3
 from dataclasses import replace
 from time import monotonic, process_time, sleep
 
 import pytest
 
 from gamelore import Game, KnowledgeError
+from gamelore.learning.store import schema
 from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, TrialRow
 from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import course as course_module
@@ -15,10 +18,10 @@ from gamelore.memory import schooling as schooling_module
 from gamelore.memory import tuition as tuition_module
 from gamelore.memory.advice import rival_name
 from gamelore.memory.schooling import GameMemory, MatchMemory
+from gamelore.search.proofs import first_assumption
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.startclock import Pupil
 from gamelore.search.teaching import Teacher
-from gamelore.search.tree import first_assumption
 from gamelore.search.value import LinearValue
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
@@ -326,6 +329,30 @@ def test_a_store_that_cannot_be_written_stops_no_match(
     assert own.value is not None
 
 
+def test_a_locked_store_keeps_no_match_waiting(game: Game, lessons: Lessons, caplog: pytest.LogCaptureFixture) -> None:
+    """A writer that takes its time, as an import, costs a fifth of a second of the startclock."""
+    memory = memory_of(game, lessons)
+    match(memory)
+    own = memory.begin(1.0)
+    with contextlib.closing(sqlite3.connect(lessons.knowledge.path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        memory.course._stored_at = -100.0  # so that it is time to store
+        begin = monotonic()
+        with caplog.at_level(logging.WARNING):
+            own.teach(begin + 0.5)
+        assert monotonic() - begin < schema.BUSY_SECONDS / 2
+        writer.execute("ROLLBACK")
+    assert "locked the store" in caplog.text
+    assert own.value is not None
+    before, later = lessons.find(game.rules_hash), memory.begin(1.0)
+    later.teach(monotonic() + 0.5)
+    later.end()
+    after = lessons.find(game.rules_hash)
+    assert before is not None
+    assert after is not None
+    assert after.walks > before.walks, "the next match stores again"
+
+
 def test_a_full_store_gets_no_more(game: Game, lessons: Lessons) -> None:
     own = match(memory_of(game, Lessons(lessons.knowledge, quota=10)))
     assert own.value is not None
@@ -426,7 +453,7 @@ def test_the_value_of_a_useless_variant_is_not_used(game: Game, variant: Game, l
     assert lesson is not None
     worse = {fact: tuple(-weight for weight in own) for fact, own in lesson.value.weights.items()}
     lessons.delete(game.rules_hash)
-    lessons.put(game, replace(lesson, value=lesson.value._replace(weights=worse)))
+    lessons.put(game, replace(lesson, id="", value=lesson.value._replace(weights=worse)))
     memory = memory_of(variant, lessons)
     assert [match(memory).snapshot for _ in range(3)] == [None] * 3
     (row,) = (row for row in lessons.trials(variant.rules_hash) if row.number == 0)

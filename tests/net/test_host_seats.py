@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +193,20 @@ def test_a_local_player_uses_the_startclock(game: Game) -> None:
 
     assert asyncio.run(talk()) == "ready"
     assert player._solution_of(game) is not None
+
+
+def test_a_local_player_is_told_the_startclock_that_is_left(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float | None] = []
+    monkeypatch.setattr(Gamelore, "prepare", lambda self, game, role: time.sleep(0.5))
+    monkeypatch.setattr(Gamelore, "begin", lambda self, role, started: told.append(started.startclock))
+
+    async def talk() -> str:
+        async with LocalSeat(Gamelore(ChampionSettings(ponder=False)), game) as seat:
+            return await seat.start(Start("m", "xplayer", "", 20, 1), 0, 20)
+
+    assert asyncio.run(talk()) == "ready"
+    assert told[0] is not None
+    assert 0.0 < told[0] <= 19.5
 
 
 def test_a_local_player_stops_thinking_when_nobody_waits_for_it(game: Game) -> None:

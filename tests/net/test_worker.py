@@ -158,6 +158,17 @@ def test_a_player_that_remembers_is_told_the_startclock_of_the_host(
         assert 0.0 < left <= 7.5
 
 
+def test_a_player_is_told_the_startclock_that_is_left_after_its_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float | None] = []
+    monkeypatch.setattr(Gamelore, "prepare", lambda self, game, role: time.sleep(0.5))
+    monkeypatch.setattr(Gamelore, "begin", lambda self, role, started: told.append(started.startclock))
+    worker = Worker("gamelore", {}, 1 << 30, 60.0)
+    begin = time.monotonic()
+    worker.start("m", "xplayer", path("tictactoe").read_text(encoding="utf-8"), deadline=begin + 20.0, startclock=20)
+    assert told[0] is not None
+    assert told[0] <= 19.5
+
+
 def test_by_the_clock_is_the_default_of_the_server_only() -> None:
     assert player("uct").settings == SearchSettings(simulations=1000)  # type: ignore[attr-defined]
     by_clock = player("uct", clock=True).settings  # type: ignore[attr-defined]

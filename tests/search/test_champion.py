@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import count
 from math import inf, nan
-from time import monotonic
+from time import monotonic, sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +20,7 @@ from gamelore.players.random_streams import stream
 from gamelore.search import champion, growth, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
+from gamelore.search.growth import Grown
 from gamelore.search.settings import ChampionSettings, GrowthSettings
 from gamelore.search.startclock import Pupil
 from gamelore.search.teaching import Teacher
@@ -235,6 +236,28 @@ def test_it_finds_its_way_if_another_move_was_played_for_it() -> None:
     state.play([(choice + 1) % 8, 0])
     assert thinker.ponder(turn_of(state, 0, soon()))
     assert thinker._lanes[0].search.is_at(state.graph.states[state.row])
+
+
+def test_a_batch_that_takes_longer_than_the_slice_is_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In slow games each slice is one batch. It grows with the tree like those of a search for a move."""
+    search = Search(load("connectfour"))
+    search.begin(search.game.initial, stream(1))
+    search.run(20_000)
+    sizes = []
+
+    def one_batch(walks: list[int], batches: int, seconds: float | None, room: float | None) -> list[Grown]:
+        grown = type(search)._grow(search, walks, batches, seconds, room)
+        sizes.append((grown[0].walks, grown[0].batches))
+        sleep(0.05)
+        return grown
+
+    monkeypatch.setattr(search, "_grow", one_batch)
+    search._each = 1.0
+    for _ in range(8):
+        search.ponder(monotonic() + 0.02)
+    assert {batches for _, batches in sizes} == {1}
+    assert min(walks for walks, _ in sizes) > 4 * search.settings.least
+    assert search._each >= 0.05, "so a move that is asked for next is not late"
 
 
 def test_it_does_not_ponder_if_told_so() -> None:

@@ -13,7 +13,7 @@ from gamelore.search import thinking
 from gamelore.search import tree as tree_module
 from gamelore.search.growth import EngineGrower, Grown, as_assumed
 from gamelore.search.native_growth import grower
-from gamelore.search.proofs import NO_WINNER
+from gamelore.search.proofs import NO_WINNER, _are_complements, _assumption, first_assumption
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Search
 from gamelore.search.tree import (
@@ -29,7 +29,6 @@ from gamelore.search.tree import (
     UNRELATED,
     VISITS,
     Tree,
-    first_assumption,
 )
 from gamelore.solver.solution import solve
 
@@ -274,9 +273,10 @@ def test_a_search_finds_out_that_interests_are_not_opposite() -> None:
             (role a) (role b) (init (step 0)) {steps}
             (legal a on) (legal a stop) (legal b noop)
             (<= (next (step ?j)) (true (step ?i)) (succ ?i ?j) (does a on))
-            (<= (next stopped) (does a stop))
-            (<= terminal (true stopped)) (<= terminal (true (step 16)))
+            (<= (next stopped) (does a stop) (not (true (step 1)))) (<= (next halved) (does a stop) (true (step 1)))
+            (<= terminal (true stopped)) (<= terminal (true halved)) (<= terminal (true (step 16)))
             (<= (goal a 0) (true stopped)) (<= (goal b 100) (true stopped))
+            (<= (goal a 50) (true halved)) (<= (goal b 50) (true halved))
             (<= (goal a 100) (true (step 16))) (<= (goal b 100) (true (step 16)))
             """
         )
@@ -288,6 +288,33 @@ def test_a_search_finds_out_that_interests_are_not_opposite() -> None:
     assert search.is_proved
     assert [(move.low, move.high) for move in search.moves(0)][search.choice(0, stream(1))] == (100, 100)
     assert search._stems[0].tree.arrays.low[0].tolist() == [100, 100], "b gets 100, too"
+
+
+@pytest.mark.parametrize("goal", [0, 50])
+def test_ends_that_are_all_alike_make_no_opponents(goal: int) -> None:
+    """Random matches soon end by `stop`; only after twelve times `on` both get 100, which both want."""
+    steps = " ".join(f"(succ {i} {i + 1})" for i in range(12))
+    search = Search(
+        load(
+            f"""
+            (role a) (role b) (init (step 0)) (init (turn a)) {steps}
+            (other a b) (other b a)
+            (<= (legal ?r on) (true (turn ?r))) (<= (legal ?r stop) (true (turn ?r)))
+            (<= (legal ?r noop) (true (turn ?other)) (other ?r ?other))
+            (<= (next (turn ?r)) (true (turn ?other)) (other ?r ?other))
+            (<= (next (step ?j)) (true (step ?i)) (succ ?i ?j) (does ?r on))
+            (<= (next stopped) (does ?r stop))
+            (<= terminal (true stopped)) (<= terminal (true (step 12)))
+            (<= (goal ?r {goal}) (role ?r) (true stopped)) (<= (goal ?r 100) (role ?r) (true (step 12)))
+            """
+        )
+    )
+    search.begin(search.game.initial, stream(1))
+    assert search._stems[0].tree.assumption == UNRELATED
+    search.run(5000)
+    assert search.is_proved
+    assert search._stems[0].tree.arrays.low[0].tolist() == [100, 100]
+    assert [(move.low, move.high) for move in search.moves(0)][search.choice(0, stream(1))] == (100, 100)
 
 
 def test_goals_that_add_up_by_hand() -> None:
@@ -321,6 +348,9 @@ def test_what_random_matches_say_of_the_goals() -> None:
     """Sixteen wins are needed before a winner counts as alone."""
     for goals, expected in (
         ([[100, 0], [0, 100], [50, 50]], 100),
+        ([[50, 50]] * 16, UNRELATED),
+        ([[0, 0]] * 16, UNRELATED),
+        ([[100, 0]] * 16, SOLE_WINNER),
         ([[100, 0], [0, 0]] * 16, SOLE_WINNER),
         ([[100, 0], [50, 60]] * 16, SOLE_WINNER),
         ([[100, 0], [0, 0]] * 15, UNRELATED),
@@ -329,7 +359,23 @@ def test_what_random_matches_say_of_the_goals() -> None:
         ([[100, 0, 0], [150, 0, 0]] * 16, UNRELATED),
         (np.zeros((0, 3)), UNRELATED),
     ):
-        assert tree_module._assumption(np.array(goals, np.int16)) == expected
+        assert _assumption(np.array(goals, np.int16)) == expected
+
+
+def test_equal_gates_show_that_goals_are_complements() -> None:
+    """In the second game, b gets 50 whatever a gets. Matches that all end as draws do not tell them apart."""
+    rules = """
+        (role a) (role b) (init (step 0)) (succ 0 1) (succ 1 2)
+        (legal a one) (legal a two) (legal b noop)
+        (<= (next (step ?j)) (true (step ?i)) (succ ?i ?j)) (<= (next won) (does a one) (does b one))
+        (<= terminal (true (step 2))) (<= (goal a 100) (true won)) (<= (goal a 50) (not (true won)))
+        """
+    for other, expected in (("(<= (goal b 0) (true won)) (<= (goal b 50) (not (true won)))", 100), ("(goal b 50)", -1)):
+        game = load(rules + "(legal b one)" + other)
+        assert _are_complements(game, 100) is (expected == 100)
+        assert not _are_complements(game, 150)
+        always = np.array([[50, 50]] * 16, np.int16)
+        assert _assumption(always, lambda total, game=game: _are_complements(game, total)) == expected  # type: ignore[misc]
 
 
 def test_all_trees_begin_anew_if_one_finds_out_that_interests_are_not_opposite(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from gamelore.search.startclock import Pupil, Solving, advised, has_network, may
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.solver.solution import solve, stored
+from walks import Plain, drawn_walk
 
 MEMORY = 256 << 20
 
@@ -198,6 +199,41 @@ def test_positions_out_of_reach_have_no_advice() -> None:
     assert solution is not None
     facts = [f"(cell {row} {column} b)" for row in (1, 2, 3) for column in (1, 2, 3)]
     assert advised(solution, game, game.state([*facts, "(control oplayer)"]), 1) is None
+
+
+def test_advice_counts_with_the_end_by_the_step_counter() -> None:
+    """Held against plain recursion in games with their counter: which moves are best, and whether they win."""
+    late = 0
+    for seed in range(6):
+        drawn = drawn_walk(seed)
+        walk = replace(drawn, leaves={leaf: 100 if goal > 50 else 0 for leaf, goal in drawn.leaves.items()})
+        game = load(walk.counted(6))
+        solving, plain = solved(game), Plain.of(game.start())
+        assert solving.solution is not None
+        assert solving.solution.left_out
+        for facts in (facts for facts, after in plain.after.items() if len(after) > 1):
+            role, state = plain.chooser[facts], game.state(sorted(facts))
+            values = [abs(100 * role - minimax(plain, after)) for after in plain.after[facts]]
+            advice = advised(solving.solution, game, state, role, solving.plies_left(state))
+            without = advised(solving.solution, game, state, role)
+            assert advice is not None
+            assert without is not None
+            assert advice.moves.tolist() == [move for move, value in enumerate(values) if value == max(values)]
+            assert advice.is_won == (max(values) == 100)
+            late += advice.moves.tolist() != without.moves.tolist()
+    assert late > 10, "the counter matters in many positions"
+
+
+def minimax(plain: Plain, facts: frozenset[str]) -> int:
+    """The goal of the first role if both play best."""
+    if facts in plain.ends:
+        return plain.ends[facts]
+    return (max, min)[plain.chooser[facts]](minimax(plain, after) for after in plain.after[facts])
+
+
+def test_a_solution_with_all_of_its_facts_has_no_limit() -> None:
+    solving = solved(load("tictactoe"))
+    assert solving.plies_left(solving.game.initial) is None
 
 
 def test_visits_and_slips_choose_among_moves_that_keep_the_value(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from gamelore.players.random_streams import stream
 from gamelore.search import growth
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import NativeGrower, SharedGrower, grower
+from gamelore.search.proofs import first_assumption
 from gamelore.search.settings import GrowthSettings
 from gamelore.search.tree import (
     COUNT,
@@ -29,7 +30,6 @@ from gamelore.search.tree import (
     STAGE,
     VISITS,
     Tree,
-    first_assumption,
     room_in,
 )
 from gamelore.search.value import LinearValue

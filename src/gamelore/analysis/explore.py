@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError, GDLSemanticError, GroundingError
-from ..game.engines import Legal, States
+from ..game.engines import HIGHEST_GOAL, Legal, States
 from ..game.game import Game
 from ..gdl.limits import GIB, Limits, check, exceeds, processor_time, within
 
@@ -128,7 +128,6 @@ def joint_batches(legal: Legal, num_roles: int, most: int) -> Iterator[tuple[NDA
         yield parents, joints
 
 
-MAX_GOAL = 100
 NUM_SAMPLES = 16  # number of sample states that are kept for each unclear goal; samples nearest the start are preferred
 MOST_INCIDENTS = 500  # recorded incidents of each kind
 BATCH_BYTES = 32 << 20  # for the arrays of states that are queried together, and of their moves
@@ -259,8 +258,8 @@ class Watch:
         stuck = ~terminal[:, None] & (counts == 0)
         self._note_roles("no-legal-move", stuck, states, depth, path)
         self._note_roles("unclear-goal", terminal[:, None] & (goals < 0), states, depth, path)
-        for role in np.flatnonzero((goals > MAX_GOAL).any(axis=0)).tolist():
-            for value in np.unique(goals[goals[:, role] > MAX_GOAL, role]).tolist():
+        for role in np.flatnonzero((goals > HIGHEST_GOAL).any(axis=0)).tolist():
+            for value in np.unique(goals[goals[:, role] > HIGHEST_GOAL, role]).tolist():
                 self._note(Key("goal-out-of-range", role, str(value)), goals[:, role] == value, states, depth, path)
         if self.end is None and terminal.any():
             lane = int(terminal.argmax())

@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 
 from ..circuit.aig import FALSE, Builder, Circuit, GateLiteral, Node, drop_dead
 from ..circuit.tape import record_circuit
-from ..game.engines import NativeEngine, pack_bits, unpack_bits
+from ..game.engines import HIGHEST_GOAL, NativeEngine, pack_bits, unpack_bits
 from ..game.game import Game
-from .symmetry import packed
+from .symmetry import course_of, packed
 from .variables import Bits, members
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -460,10 +460,11 @@ def _phases(
 
     None if several roles have a choice in a phase, if there are no moves, or if the clock takes too long.
     """
-    course = _course(game, circuit, clock)
-    if course is None:
+    course = course_of(game, clock, LONGEST)[0]
+    if len(course) == LONGEST:
         return None
-    values = truth(circuit, {1 + fact: course[:, fact] for fact in clock}, len(course))
+    held = {1 + fact: np.array([fact in value for value in course]) for fact in clock}
+    values = truth(circuit, held, len(course))
     going = np.ones(len(course), np.bool_)
     for literal in conjuncts(circuit, circuit.outputs["terminal"][0] ^ 1):
         if literal >> 1 in values:
@@ -501,19 +502,6 @@ def _joint_moves(circuit: Circuit, allowed: Bools) -> list[tuple[int, ...]] | No
     role = choosing[0] if choosing else 0
     fixed = [int(actions[0]) for actions in own]
     return [(*fixed[:role], action, *fixed[role + 1 :]) for action in own[role].tolist()]
-
-
-def _course(game: Game, circuit: Circuit, clock: Collection[int]) -> Bools | None:
-    """Return the values of the clock from the first state on, bool[n, facts]; None if they do not repeat soon."""
-    mask = packed(game, clock)
-    joint = np.cumsum([0, *map(len, circuit.actions[:-1])]).astype(np.int32)[None]  # any joint move will do
-    state, course = game.initial & mask, dict[bytes, NDArray[np.uint64]]()
-    while state.tobytes() not in course:
-        if len(course) == LONGEST:
-            return None
-        course[state.tobytes()] = state
-        state = game.next(state[None], joint)[0] & mask
-    return unpack_bits(np.array(list(course.values())), circuit.num_facts).astype(np.bool_)
 
 
 def _effect_keys(
@@ -566,8 +554,6 @@ def _bits(numbers: Iterable[int]) -> Bits:
 
 
 # parts as games
-
-HIGHEST = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -633,7 +619,7 @@ def _restricted(
     """Return the part of a circuit that reads only some facts and actions; the other actions are never made."""
     moves = circuit.actions[0]
     own_facts, initial = [circuit.facts[fact] for fact in facts], [circuit.initial[fact] for fact in facts]
-    new = Circuit(own_facts, [[moves[action] for action in actions]], [[0, HIGHEST]], initial)
+    new = Circuit(own_facts, [[moves[action] for action in actions]], [[0, HIGHEST_GOAL]], initial)
     builder = Builder(new)
     values = {1 + circuit.num_facts + action: FALSE for action in range(circuit.num_actions)}
     values |= {1 + fact: 2 * (1 + place) for place, fact in enumerate(facts)}

@@ -470,7 +470,10 @@ def symmetries(game: Game, bounds: Bounds | None = None) -> Symmetries:
 
 
 def quick_symmetries(game: Game) -> Symmetries:
-    """Return symmetries that are found within a second or two, and do not depend on time; none in a large game."""
+    """Return symmetries that are found within a second or two; none in a large game.
+
+    They do not depend on time, unless grounding the rules takes as long as AFFORDABLE allows.
+    """
     circuit = game.circuit
     if circuit is not None and circuit.num_facts + circuit.num_actions > MOST_POINTS:
         return Symmetries.trivial(game, f"{game.name} has more than {MOST_POINTS} facts and actions")
@@ -541,7 +544,7 @@ def step_counter(game: Game) -> StepCounter | None:
     if circuit is None or game.is_bounded or not all(circuit.actions):
         return None
     own = _left_alone(circuit)
-    course, again = _course(game, own)
+    course, again = course_of(game, own)
     counting = [part for part in _parts(own) if len(_of(part, course)) > SHORTEST]
     standing = _joined(part for part in counting if len(_of(part, course[again:])) == 1)
     candidates = (_joined(counting), standing, *counting)  # some facts count only in combination
@@ -633,17 +636,17 @@ def _reads(circuit: Circuit, seeds: Mapping[Node, int], cut: Node) -> list[int]:
     return read
 
 
-def _course(game: Game, own: Collection[int]) -> tuple[Course, int]:
+def course_of(game: Game, own: Collection[int], longest: int = LONGEST) -> tuple[Course, int]:
     """Return the course of these facts, and the index of the value that follows its last value.
 
-    Nothing else affects these facts.
+    Nothing else affects these facts. A course ends after the `longest` number of values; the index is 0 then.
     """
     assert game.circuit is not None
     mask = packed(game, own)
     joint = np.cumsum([0, *map(len, game.circuit.actions[:-1])]).astype(np.int32)[None]  # any joint move will do
     state = game.initial[None]
     course: dict[Config, int] = {}
-    while (config := _unpacked(game, state & mask)) not in course and len(course) < LONGEST:
+    while (config := _unpacked(game, state & mask)) not in course and len(course) < longest:
         course[config] = len(course)
         state = state & ~mask | game.next(state, joint) & mask
     return list(course), course.get(config, 0)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..game.engines import States, unpack_bits
+from ..game.engines import States, random_moves, unpack_bits
 
 if TYPE_CHECKING:
     from ..circuit.aig import Circuit, GateLiteral
@@ -68,7 +68,7 @@ def random_plies(game: Game) -> RandomPlies:
         starts, counts = legal.by_role(game.num_roles)
         goes_on = counts.min(axis=1) > 0
         states, starts, counts = states[goes_on], starts[goes_on], counts[goes_on]
-        joint = legal.actions[starts + (rng.random(counts.shape) * counts).astype(np.int64)]
+        joint = legal.actions[random_moves(starts, counts, rng)]
         plies.append((states, joint, game.next(states, joint)))
         states = plies[-1][-1]
     return RandomPlies(*map(np.concatenate, zip(*plies, strict=True)))

@@ -42,7 +42,7 @@ States: TypeAlias = NDArray[np.uint64]
 Lanes: TypeAlias = NDArray[np.intp]
 Progress: TypeAlias = Callable[[int], None]
 Item = TypeVar("Item")
-NO_GOAL = -1
+NO_GOAL, HIGHEST_GOAL = -1, 100  # by the definition of GDL; engines count up to `ground.clingo.MAX_GOAL`
 MOST_JOINT = 10**18  # larger numbers of joint moves are not told apart
 # Playouts use compiled gates for circuits with at most this number of gates. Compiled gates are up to twice as fast.
 # Their compilation takes 1-2 s, once per machine.
@@ -87,6 +87,11 @@ class Legal:
         joint = np.repeat(self.actions[starts[:1]], counts[0, role], axis=0)
         joint[:, role] = self.actions[starts[0, role] : starts[0, role] + counts[0, role]]
         return joint
+
+
+def random_moves(starts: NDArray[np.int64], counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the index in `Legal.actions` of a random move for each role and position; see `Legal.by_role`."""
+    return starts + (rng.random(counts.shape) * counts).astype(np.int64)
 
 
 def fact_key(fact: GroundTerm) -> int:
@@ -413,8 +418,7 @@ def play_stepwise(
         played.stuck[matches] = ~going & ~legal.terminal
         if max_steps:
             going &= played.steps[matches] < max_steps
-        drawn = starts + (rng.random(counts.shape) * counts).astype(np.int64)
-        states = engine.next(states[going], legal.actions[drawn[going]])
+        states = engine.next(states[going], legal.actions[random_moves(starts, counts, rng)[going]])
         matches = matches[going]
         played.steps[matches] += 1
         see(matches, states)

@@ -36,7 +36,7 @@ from ..gdl.syntax import Rulesheet, parse_term
 from ..ground.clingo import GroundTerm
 from ..ground.optimize import within_bounds
 from .compile import bounded_engine, compiled_engine, native_engine
-from .engines import BoundedEngine, Engine, Legal, NativeEngine, Promises, ReasonerEngine, States
+from .engines import BoundedEngine, Engine, Legal, NativeEngine, Promises, ReasonerEngine, States, random_moves
 
 MATCHES_AND_PLIES = 32, 100  # number and maximum length of the random matches for TurnOrder
 ON_THE_REASONER = 4, 20
@@ -97,7 +97,7 @@ def _seen_at_random(engine: Engine) -> tuple[States, NDArray[np.int64], set[tupl
         seen.append(states)
         num_moves.append(counts)
         idle |= _idle_moves(legal, starts, counts)
-        states = engine.next(states, legal.actions[starts + (rng.random(counts.shape) * counts).astype(np.int64)])
+        states = engine.next(states, legal.actions[random_moves(starts, counts, rng)])
     played = slice(1, None) if len(seen) > 1 else slice(None)  # if no move is possible, only the first state
     unique, first = np.unique(np.concatenate(seen[played]), axis=0, return_index=True)
     return unique, np.concatenate(num_moves[played])[first], idle

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from ..errors import GDLError
 from ..learning.store.lesson_rows import OpeningMove
 from ..search.choice import MoveReport
+from ..search.proofs import first_assumption
 from ..search.settings import MAX_PLIES
 from ..search.thinking import Search
-from ..search.tree import are_opposed, first_assumption
+from ..search.tree import are_opposed
 
 if TYPE_CHECKING:
     from ..game.game import Game

@@ -156,6 +156,8 @@ class Course:
         if lesson is None and self._may_adopt:
             self._relatives.adopt()
             lesson = self._lessons.find(self.game.rules_hash)
+        if lesson is None:
+            self._book = None  # with the lesson, it may have been deleted
         self._stored_walks = lesson.walks if lesson else 0
         # a short first match leaves a lesson without a value
         is_blank = lesson is None or not (lesson.generation or lesson.value.constants)
@@ -225,13 +227,14 @@ class Course:
         self._following = None
 
     def refresh(self) -> None:
-        """Go on from what other processes have stored, if they have taught more."""
+        """Go on from what other processes have stored, if they have taught more, or deleted the lesson."""
         state = self._lessons.state(self.game.rules_hash)
         if state is None:
-            self._snapshots.clear()  # another process may have deleted the lesson
-        elif state[0] != self._id or state[1] > self._stored_walks:
+            self._snapshots.clear()
+        is_ahead = state is not None and (state[0] != self._id or state[1] > self._stored_walks)
+        if is_ahead or (state is None and self._id):  # another process has taught more, or deleted the lesson
             self.tuition = self._resumed()
-        if self._book is not None and self._lessons.num_openings(self.game.rules_hash) > len(self._book):
+        if self._book is not None and self._lessons.num_openings(self.game.rules_hash) != len(self._book):
             self._book = None
         self._following = None
 
@@ -253,7 +256,8 @@ class Course:
     ) -> bool:
         """Study until the deadline, or until there is nothing more to study; return whether there is more.
 
-        Each piece of work takes some milliseconds, and up to a tenth of a second when matches begin.
+        Each piece of work takes some milliseconds, and some tenths of a second where matches begin, a network or the
+        book is read, or self-play is stored.
 
         Args:
             deadline: in seconds of `time.monotonic`
@@ -338,6 +342,8 @@ class Course:
     def store_lesson(self) -> StoredLesson | None:
         """Store what the teacher has taught, and return it; None if it is not new, or another process is ahead.
 
+        If the lesson was deleted, teaching begins anew, and nothing is stored.
+
         A choice among variants ends with the best so far.
         """
         was_selecting = self._is_selecting
@@ -346,7 +352,7 @@ class Course:
         return self._store() if was_selecting or self._stored_at != self.seconds else None
 
     def _store(self) -> StoredLesson | None:
-        """Store the lesson as it is now, and return it; None if it is not new, or another process is ahead."""
+        """Store the lesson as it is now, and return it; None as in `store_lesson`."""
         self._stored_at = self.seconds
         lesson = self._present_lesson()
         became, state = self._lessons.put(self.game, lesson), self._lessons.state(self.game.rules_hash)
@@ -625,7 +631,7 @@ class Course:
 
         Return None as long as the rival has not learned for the whole of its startclock.
         """
-        candidate = {LESSON: self._candidate, OPENINGS: self.snapshot}.get(trial.advice, self._tuned)
+        candidate = {LESSON: self._candidate, OPENINGS: self._tuned or self.snapshot}.get(trial.advice, self._tuned)
         plan = candidate.plan if candidate is not None else SearchPlan(None, DEFAULT_GROWTH)
         startclock = startclock_of(trial.against)
         num = sum(row.num for row in self._lessons.trials(self.game.rules_hash) if row.against == trial.against)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..game.engines import random_moves
 from ..players.lookahead import GIVES, LOSS, WIN, MoveClasses
 from ..players.position_graph import PositionGraph
 
@@ -102,7 +103,7 @@ def random_playouts(game: Game, rng: np.random.Generator) -> RandomMatches:
             goals.append(game.evaluate(states[ended])[1])
         if not is_open.any():
             break
-        drawn = starts + (rng.random(counts.shape) * counts).astype(np.int64)
+        drawn = random_moves(starts, counts, rng)
         states, lanes = states[is_open], lanes[is_open]
         seen.append(states)
         branching.append(np.maximum(counts[is_open], 1).prod(axis=1, dtype=np.float64))

@@ -4,7 +4,7 @@ The value of a lesson has its facts as texts, so it can be read with other versi
 network has its facts as texts, too, and its arrays as an npz file; its entries are rounded to float16 there.
 The rest of the state of a teacher (sums of regressions, matches under way) is an npz file, and so is that of self-play
 (the network, with the sums for its step sizes). It is used only if the facts of the game are numbered and tied
-as they were; otherwise the present generation begins anew.
+as they were; otherwise the present generation goes on without its samples so far, or its sums for step sizes.
 """
 
 from __future__ import annotations

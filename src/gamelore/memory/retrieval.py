@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""
 _MOST_MAPS, _AS_NEAR = 3, 0.9  # games that are mapped; share of the best score that is as good
-_RENAMING_SECONDS = 1.0  # of the comparison with a game whose rules have the same shapes
+_RENAMING_SECONDS = 1.0  # of the comparisons with games whose rules have the same shapes
 _log = logging.getLogger(__name__)
 
 
@@ -126,9 +127,13 @@ class Relatives:
 
         The tests of its lesson hold for the copy, because it is the same game.
         """
+        end = monotonic() + _RENAMING_SECONDS
         equal = (rules_hash for rules_hash, bound in self._bounds.items() if bound == 1.0)
         for row, sheet in filter(None, map(self._game_of, equal)):
-            renaming = find_renaming(sheet, self._game.rulesheet, _RENAMING_SECONDS)
+            if monotonic() > end:
+                _log.warning("not enough time to compare the rules with those of %s and others", row.name)
+                break
+            renaming = find_renaming(sheet, self._game.rulesheet, end - monotonic())
             if renaming is None:
                 continue
             with _leaving_out(self._lessons, row.name):

@@ -22,6 +22,7 @@ What a match is played with is decided with each test in the startclock, and doe
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 from math import ceil
 from time import monotonic, process_time
 from typing import TYPE_CHECKING
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _WHOLE = 0.8  # share of a startclock in CPU time, which makes a rival, and after which trials begin in a long one
 _LONG = 30  # seconds of a long startclock
 _LONGEST = 600  # seconds of a startclock of which rivals are kept
+_PATIENCE = 0.2  # seconds for which a player waits for another process that writes to the store, before a move
 _OTHER_SEED = 1 << 20  # added to the seed of what is learned beside a lesson
 _log = logging.getLogger(__name__)
 
@@ -65,11 +67,17 @@ class GameMemory:
 
     def __init__(self, game: Game, lessons: Lessons, seed: int, *, learns: bool = True) -> None:
         self.game, self.lessons, self.seed, self.learns = game, lessons, seed, learns
-        self.course = Course(game, lessons, seed, may_adopt=learns and not lessons.is_full)
+        with self.in_time():
+            self.course = Course(game, lessons, seed, may_adopt=learns and not lessons.is_full)
+
+    def in_time(self) -> AbstractContextManager[None]:
+        """Let the store fail rather than keep a match waiting, inside the context."""
+        return self.lessons.knowledge.patience(_PATIENCE)
 
     def begin(self, startclock: float | None) -> MatchMemory:
         """See `search.champion.Schooling`. Decide what to play with in a match."""
-        return MatchMemory(self, startclock)
+        with self.in_time():
+            return MatchMemory(self, startclock)
 
 
 class MatchMemory:
@@ -156,18 +164,23 @@ class MatchMemory:
         """See `search.champion.Prepared`."""
         deadline, begin = monotonic() + _LONGEST if deadline is None else deadline, process_time()
         try:
-            if self._fresh is None:
-                if self._learns:
-                    self._memory.course.go_on(deadline, self._hear)
-            elif self._has_candidate and self._is_whole and not self._fresh.is_deciding:
-                self._try_against(self._fresh, deadline)
-            else:
-                self._fresh.teach(deadline)
-                if self._learns and self._is_first and self._fresh.teacher.generation > self._num_generations:
-                    self._store_first(self._fresh)
+            with self._memory.in_time():
+                self._teach(deadline)
         except KnowledgeError as error:
             self._stop_storing(error)
         self._seconds += process_time() - begin
+
+    def _teach(self, deadline: float) -> None:
+        """Go on with the lesson, with its tests, or with what this startclock teaches."""
+        if self._fresh is None:
+            if self._learns:
+                self._memory.course.go_on(deadline, self._hear)
+        elif self._has_candidate and self._is_whole and not self._fresh.is_deciding:
+            self._try_against(self._fresh, deadline)
+        else:
+            self._fresh.teach(deadline)
+            if self._learns and self._is_first and self._fresh.teacher.generation > self._num_generations:
+                self._store_first(self._fresh)
 
     def _hear(self, told: Told) -> None:
         """Decide again after a test."""
@@ -206,16 +219,22 @@ class MatchMemory:
         """Store what the startclock has taught."""
         learns, self._learns = self._learns, False  # the end of a match may be told twice
         try:
-            if learns and self._fresh is None:
-                self._memory.course.store_lesson()
-            elif learns and self._fresh is not None and self._fresh.simulations:
-                if self._is_first:
-                    self._store_first(self._fresh)
-                # after the lesson, because a pause may renew the value
-                if 0 < self.startclock <= _LONGEST and self._is_whole and not self._was_tried:
-                    self._memory.course.store_rival(self._fresh, self.startclock, self._seconds)
+            if learns:
+                with self._memory.in_time():  # the next match may have begun
+                    self._store()
         except KnowledgeError as error:
             self._stop_storing(error)
+
+    def _store(self) -> None:
+        """Store the lesson, or what was learned beside it as a rival."""
+        if self._fresh is None:
+            self._memory.course.store_lesson()
+        elif self._fresh.simulations:
+            if self._is_first:
+                self._store_first(self._fresh)
+            # after the lesson, because a pause may renew the value
+            if 0 < self.startclock <= _LONGEST and self._is_whole and not self._was_tried:
+                self._memory.course.store_rival(self._fresh, self.startclock, self._seconds)
 
     def _store_first(self, fresh: Pupil) -> None:
         """Store the linear value that was learned in the first match of a game as the lesson."""

@@ -16,10 +16,11 @@ from time import monotonic, process_time
 from typing import TYPE_CHECKING
 
 from ..networks.self_play import SelfPlay
+from ..search.proofs import first_assumption
 from ..search.settings import TeachingSettings
 from ..search.startclock import has_network
 from ..search.teaching import Teacher
-from ..search.tree import UNRELATED, first_assumption
+from ..search.tree import UNRELATED
 from .lesson import (
     NEXT_STATE,
     PlayProgress,

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import InitVar, dataclass, replace
 from functools import lru_cache
 from itertools import chain, count, islice, product
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -272,11 +273,14 @@ class PlayerMatches:
         number: int | None = None,
         renaming: Renaming | None = None,
         startclock: float | None = None,
+        deadline: float | None = None,
     ) -> int:
         """Begin a match for a role, and return the number of the match.
 
         The player first learns from finished matches. Failures of this learning are only logged. Then it prepares for
-        the game, so that nothing is left to compile or to load in its first move.
+        the game, so that nothing is left to compile or to load in its first move. After that, it is told how much of
+        the startclock is left. A player that remembers is told all of it, because the names of its rivals must not
+        depend on how long it took to load the game.
 
         Args:
             match: id of the match
@@ -284,7 +288,8 @@ class PlayerMatches:
             number: number of the match for its random streams; None for the next free number after the numbers of the
                 player's earlier matches
             renaming: translation between the names of the game and the names of the host
-            startclock: seconds until the first move; None if that is not known
+            startclock: length in seconds; None if that is not known
+            deadline: end of the startclock, in seconds of `time.monotonic`; None if that is not known
 
         Raises:
             GameloreError: for an unknown role, or for an id in use. Errors of the player's `prepare` and `begin` are
@@ -309,6 +314,8 @@ class PlayerMatches:
         try:
             self.player.prepare(self.game, index)
             load_kernels()
+            if deadline is not None and (startclock is None or not isinstance(self.player, Explaining)):
+                startclock = max(0.0, deadline - monotonic())
             self.player.begin(index, running.started(startclock))
         except BaseException:
             numbers.leave(number, False)

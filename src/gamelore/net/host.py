@@ -239,7 +239,7 @@ class LocalSeat:
         # a lasting player numbers its matches itself, and counts matches of earlier series too
         numbered = None if isinstance(self.player, LastingPlayer) else number
         deadline = time.monotonic() + start.startclock
-        await self._do(lambda: self._begin(start, numbered))
+        await self._do(lambda: self._begin(start, numbered, deadline))
         await self._use_startclock(start.match, deadline)
         return messages.READY
 
@@ -270,9 +270,9 @@ class LocalSeat:
         if isinstance(self.player, LastingPlayer):
             await self._do(lambda: self._again(match, role, moves))
 
-    def _begin(self, start: Start, number: int | None) -> None:
+    def _begin(self, start: Start, number: int | None, deadline: float) -> None:
         self._check()
-        self._matches.start(start.match, start.role, number, startclock=start.startclock)
+        self._matches.start(start.match, start.role, number, startclock=start.startclock, deadline=deadline)
 
     async def _use_startclock(self, match: str, deadline: float) -> None:
         """Let the player think as long as it wants to; a match may end between two slices."""

@@ -30,7 +30,7 @@ from ..learning.store.knowledge import KnowledgeStore, default_path
 from ..learning.td.series import CAP_VARIABLE
 from ..players.kernel import load_kernels
 from ..players.uct import FOREST_VARIABLE
-from .belief import SLICE, Explaining, LastingPlayer, PlayerMatches
+from .belief import SLICE, LastingPlayer, PlayerMatches
 from .requests import Advanced, Ended, answer_requests, limits_within, processor_time
 
 POSITIONS = 1 / 8  # share of the memory for the position graph of a game; a larger graph is discarded
@@ -120,17 +120,13 @@ class Worker:
     ) -> tuple[int, Advanced]:
         """Begin a match, or continue a match that another worker began.
 
-        The startclock ends at the deadline, which is valid here because all processes share the monotonic clock. A
-        player that remembers is told the `startclock` of the host, because the names of its rivals must not depend on
-        how long it took to load the game; other players are told the time that is left.
+        The startclock ends at the deadline, which is valid here because all processes share the monotonic clock.
         `history` holds the joint moves that the host has reported since the start. Return the number of the match (see
         `PlayerMatches.start`) and its present state.
         """
         matches, game = self._game(rules)
         self._asked = time.monotonic()
-        if startclock is None or not isinstance(matches.player, Explaining):
-            startclock = None if deadline is None else max(0.0, deadline - time.monotonic())
-        number = matches.start(match, role, number, game.renaming, startclock)
+        number = matches.start(match, role, number, game.renaming, startclock, deadline)
         for moves in (None, *history):
             state = matches.advance(match, moves)
         return number, state

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..game.engines import HIGHEST_GOAL, random_moves
 from ..players.kernel import F32, F64, I32, I64, U8, Bool, F32x2, F64x2, U64x2, inlined, kernel
 from ..players.random_streams import extend
 from .network import Network, NetworkArrays, look_up, network_value
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ..game.engines import Legal
     from ..game.game import Game
 
-_HIGHEST_GOAL = 100
 _MOST_PLIES = 1000  # of a match; a longer one is given up
 _MOST_CHILDREN = 2048  # positions that are looked at in one step, about
 _MOST_BARREN = 256  # matches without a position to learn from, after which self-play is given up
@@ -197,7 +197,7 @@ class SelfPlay:
         matches, movers, children = self._children(states, legal, starts, counts)
         nums = np.bincount(matches, minlength=len(states))
         is_over, goals = self._game.terminal(children), np.zeros((len(children), self._game.num_roles))
-        goals[is_over] = np.maximum(self._game.evaluate(children[is_over])[1], 0) / _HIGHEST_GOAL
+        goals[is_over] = np.maximum(self._game.evaluate(children[is_over])[1], 0) / HIGHEST_GOAL
         values = self.network(children, movers[matches], states, matches)
         values[is_over] = goals[is_over, movers[matches[is_over]]]
         best, chosen = self._chosen(values, nums, part)
@@ -214,7 +214,7 @@ class SelfPlay:
         Where several roles have a choice, this is a single position, after random moves. `starts`, `counts`: see
         `Legal.by_role`.
         """
-        drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
+        drawn = random_moves(starts, counts, self._rng)
         every, movers = np.arange(len(states)), counts.argmax(axis=1)
         has_mover = (counts > 1).sum(axis=1) == 1
         nums = np.where(has_mover, counts[every, movers], 1)

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GameloreError
+from ..game.engines import HIGHEST_GOAL
 from .kernel import F64, I8, I32, I64, U64, F64x2, I32x2, I64x2, kernel, load_kernels
 from .lookahead import draw_best, draw_each
 from .player import Player, Turn
@@ -340,7 +341,6 @@ def _credit(
 SEARCH = 2  # purpose of random numbers, besides EXPLORE and WHICH of random_streams.py
 SELECTION, PLAYOUT = 0, 1  # the two uses of a simulation's random stream
 DEFAULT_SIMULATIONS = 1000
-HIGHEST_GOAL = 100
 FOREST_VARIABLE = "GAMELORE_SEARCH_MIB"  # environment variable: memory for the trees of a search by the clock
 FOREST_MIB = 2048  # its default
 _GROWN = 1 / 4  # largest size of the trees, as a share of it; while they grow, they need up to three times as much

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.parts import HIGHEST, PartGame, Parts, conjuncts, part_game
+from ..analysis.parts import PartGame, Parts, conjuncts, part_game
 from ..circuit.aig import TRUE, GateLiteral
+from ..game.engines import HIGHEST_GOAL
 from .outlook import Ending, States, successors
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class FactoredSearch:
             search.begin(game.states(state[None])[0], key)
             while search.is_running:
                 yield POSITIONS_OF_A_WALK * search.run(_SLICE)
-            if search.solution is None or search.solution.goal < HIGHEST:
+            if search.solution is None or search.solution.goal < HIGHEST_GOAL:
                 return
             state, made = self._played(state, [(game.moves[action],) for action in search.solution.actions])
             actions += made
@@ -221,7 +222,7 @@ def lockstep(games: Sequence[PartGame], state: States) -> Generator[int, None, P
     plies = [[Ply(game.states(state[None]), *none)] for game in games]
     while all(len(own[-1].states) for own in plies):
         last = [own[-1].states for own in plies]
-        aims = [game.game.evaluate(states)[1][:, 0] == HIGHEST for game, states in zip(games, last, strict=True)]
+        aims = [game.game.evaluate(states)[1][:, 0] == HIGHEST_GOAL for game, states in zip(games, last, strict=True)]
         if all(own.any() for own in aims):
             return [_plan(own, int(np.argmax(aim))) for own, aim in zip(plies, aims, strict=True)]
         size = max(sum(array.nbytes for ply in own for array in ply) for own in plies)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..analysis.parts import conjuncts
 from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, needed_nodes
 from ..circuit.tape import LANES, words
-from ..game.engines import pack_bits
+from ..game.engines import pack_bits, random_moves
 from ..players.kernel import I32, I64, U64, Bool, F32x2, U64x2, inlined, kernel, lowest_bit
 from ..players.position_graph import longer
 from ..players.random_streams import mix
@@ -643,7 +643,7 @@ def seeming_clocks(game: Game, state: States, seed: int) -> States:
         playing = np.flatnonzero(counts)
         if len(playing) < _LEAST_MATCHES:
             break
-        drawn = legal.offsets[playing] + (rng.random(len(playing)) * counts[playing]).astype(np.int64)
+        drawn = random_moves(legal.offsets[playing], counts[playing], rng)
         states = game.next(states[playing], legal.actions[drawn][:, None])
         differing |= np.bitwise_or.reduce(states ^ states[0], axis=0)
         changed |= states[0] ^ first

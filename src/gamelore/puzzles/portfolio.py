@@ -53,10 +53,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.parts import HIGHEST, PartGame, parts
+from ..analysis.parts import PartGame, parts
 from ..analysis.symmetry import StepCounter, step_counter
 from ..circuit.tape import LANES
 from ..errors import GameloreError
+from ..game.engines import HIGHEST_GOAL
 from ..players.kernel import F64, I32, I64, F32x2, inlined, kernel
 from ..players.position_graph import MIB, longer
 from ..players.random_streams import extend, mix, unit
@@ -357,7 +358,7 @@ def action_bits(actions: NDArray[np.int32], num_words: int) -> States:
 
 def _fits(game: Game, fit: Fit | None, states: States) -> NDArray[np.float64]:
     """Return how promising positions are, from 0 to 1: the mean of their fit and of their goal, if they have one."""
-    goals: NDArray[np.float64] = np.clip(game.evaluate(states)[1][:, 0], 0, HIGHEST) / HIGHEST
+    goals: NDArray[np.float64] = np.clip(game.evaluate(states)[1][:, 0], 0, HIGHEST_GOAL) / HIGHEST_GOAL
     return goals if fit is None else (goals + fit.of(states)) / 2
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.playout import num_cores
+from ..game.engines import HIGHEST_GOAL
 from ..players.kernel import load_kernels
 from ..players.player import Finished, Player, Started, Turn
 from ..players.position_graph import MIB, memory_cap
@@ -37,7 +38,6 @@ from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
 from .startclock import Pupil, SolvedChoice, Solving, advised, may_be_solved
 from .teaching import Teacher, can_be_taught, fact_classes, teaching_key
 from .thinking import Search
-from .tree import HIGHEST_GOAL
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -225,11 +225,11 @@ class Gamelore(Player):
 
     def _advice(self, turn: Turn, index: int) -> SolvedChoice | None:
         """Return what the solution of the game says about a position; None if it is not solved."""
-        game = turn.graph.game
+        game, state = turn.graph.game, turn.graph.states[turn.rows[index]]
         solution = self._solution_of(game)
-        if solution is None:
+        if solution is None or self._solving is None:
             return None
-        return advised(solution, game, turn.graph.states[turn.rows[index]], turn.role)
+        return advised(solution, game, state, turn.role, self._solving.plies_left(state))
 
     def _opening(
         self, lane: _Lane, turn: Turn, index: int, simulations: int | None, deadline: float | None

@@ -8,9 +8,10 @@ from math import inf, log, nan, sqrt
 
 import numpy as np
 
+from ..game.engines import HIGHEST_GOAL
 from ..players.random_streams import WHICH, extend, uniform
 from .settings import GrowthSettings
-from .tree import HIGHEST_GOAL, LISTED, MOVER, NOBODY, PROVED, STAGE, VISITS, Tree
+from .tree import LISTED, MOVER, NOBODY, PROVED, STAGE, VISITS, Tree
 from .value import Prior, upper_bound
 
 _MANY_PLIES = 1 << 20

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
+from ..game.engines import HIGHEST_GOAL
 from ..players.kernel import I32, I16x2, kernel, lazy_zeros
 from ..players.random_streams import mix
 from ..players.uct import playout_goals
 from .settings import GrowthSettings
 from .simultaneous import joint_rule
 from .tree import (
-    HIGHEST_GOAL,
     NUM_MOVES,
     NUM_NODES,
     NUM_ROOTS,

@@ -5,9 +5,9 @@ positions they follow from the children (score-bounded Monte-Carlo tree search, 
 win and loss only, this is the MCTS-Solver of Winands, Bjornsson & Saito 2008):
 
     the mover      the highest bound of all moves, because the mover chooses
-    other roles    if two roles have opposite interests: the lowest bound of all moves. The bounds then hold whatever
-                   the goals are: the role gets at least `low` if it plays well, and at most `high` if the other role
-                   does. Otherwise: the lowest and the highest bound of all moves that can be best for the mover. These
+    other roles    if two roles have opposite interests: the lowest bound of all moves. The role then gets at least
+                   `low` if it plays well, whatever the goals are, and at most `high` if the other role plays against
+                   it. Otherwise: the lowest and the highest bound of all moves that can be best for the mover. These
                    bounds hold if every role plays for its own goal, however it chooses among equal moves. If a role
                    that gets 100 is always the only one that gets anything (SOLE_WINNER), the others get 0 as soon as
                    the mover gets 100 for sure
@@ -25,26 +25,40 @@ trusts others to keep each other from winning loses.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..game.engines import HIGHEST_GOAL
 from ..players.kernel import U8, I16x2, fence, inlined, kernel_without_refcounts
 from .tree import (
     COUNT,
     EDGE,
     FIRST,
-    HIGHEST_GOAL,
     MOVER,
     NOBODY,
     PROVED,
     PROVES,
     SOLE_WINNER,
     STAGE,
+    UNRELATED,
     TreeArrays,
     are_opposed,
     owner_of,
 )
 from .value import back_up_guess
 
+if TYPE_CHECKING:
+    from ..game.game import Game
+
 NO_WINNER = 5  # of 100
 _MOST_PLIES = 65_535
+_PLAYOUTS, _LEAST_WINS = 512, 16  # that show what is the same in all ends; and those of them with the highest goal
+_ASSUMPTIONS: WeakKeyDictionary[Game, dict[int, int]] = WeakKeyDictionary()  # by the plies of a playout
 
 
 @inlined
@@ -224,3 +238,54 @@ def tighten_parents(tree: TreeArrays, node: int, tops: U8, assumption: int) -> N
         assess_edge(tree, node, edge, parent)
         tighten(tree, parent, tops, assumption)
         edge = int(tree.also[edge])
+
+
+def first_assumption(game: Game, max_plies: int) -> int:
+    """Return the `Tree.assumption` that random playouts suggest.
+
+    This is the sum of the goals of two roles if it is always the same, and the goals are not; otherwise SOLE_WINNER if
+    some playouts have a role with the highest goal, and no other role got anything there; UNRELATED in other games,
+    with one role, and on the reasoner. A missing goal counts as 0. Where all ends are alike, they say nothing about the
+    interests of the roles, and a proof that takes these for opposite would cut off the ends that show the contrary.
+    There the sum counts only if the rules give it, see `_are_complements`. Whether rarer ends are different shows in
+    the search, see `growth.as_assumed`. The playouts are made once for each game, because they take almost a second in
+    games such as amazons.
+    """
+    if game.num_roles < 2 or game.engine == "reasoner":
+        return UNRELATED
+    assumptions = _ASSUMPTIONS.setdefault(game, {})
+    if max_plies not in assumptions:
+        states = np.repeat(game.initial[None], _PLAYOUTS, axis=0)
+        played = game.rollouts(states, 0, threads=1, max_steps=max_plies)
+        goals = np.maximum(played.goals, 0)[played.steps < max_plies]
+        assumptions[max_plies] = _assumption(goals, partial(_are_complements, game))
+    return assumptions[max_plies]
+
+
+def _assumption(goals: NDArray[np.int16], is_total: Callable[[int], bool] = lambda total: False) -> int:
+    """Return the `Tree.assumption` that these goals suggest, int16[matches, roles].
+
+    is_total: tells whether the rules always give this sum to two roles, as far as it can be seen
+    """
+    sums = goals.sum(axis=1)
+    if (
+        goals.shape[1] == 2
+        and len(np.unique(sums)) == 1
+        and (len(np.unique(goals[:, 0])) > 1 or is_total(int(sums[0])))
+    ):
+        return int(sums[0])
+    won = (goals >= HIGHEST_GOAL).any(axis=1)
+    return SOLE_WINNER if won.sum() >= _LEAST_WINS and (sums[won] == HIGHEST_GOAL).all() else UNRELATED
+
+
+def _are_complements(game: Game, total: int) -> bool:
+    """Return whether each of two roles gets a goal exactly where the other one gets the rest of a total.
+
+    This is shown by equal gates. Rules may have complements that are computed by other gates.
+    """
+    circuit = game.circuit
+    if circuit is None or game.is_bounded:
+        return False
+    goals = [(role, value) for role, own in enumerate(circuit.goals) for value in own]
+    gates = dict(zip(goals, circuit.outputs["goal"], strict=True))
+    return all(gate == gates.get((1 - role, total - value)) for (role, value), gate in gates.items())

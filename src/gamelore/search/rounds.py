@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
+from ..game.engines import HIGHEST_GOAL, random_moves
 from ..players.position_graph import MIB
 from .choice import chosen
 from .growth import Grower, walks_left
 from .native_growth import grower
+from .proofs import first_assumption
 from .settings import GrowthSettings
-from .tree import HIGHEST_GOAL, Tree, first_assumption, room_in
+from .tree import Tree, room_in
 from .value import LinearValue, no_prior
 
 if TYPE_CHECKING:
@@ -193,7 +195,7 @@ class _Matches:
         for ply in range(plies.max()):
             legal = self._game.legal(states)
             starts, counts = legal.by_role(self._game.num_roles)
-            drawn = starts + (self._rng.random(counts.shape) * counts).astype(np.int64)
+            drawn = random_moves(starts, counts, self._rng)
             going = counts.all(axis=1) & (ply < plies)
             states[going] = self._game.next(states[going], legal.actions[drawn[going]])
         return states

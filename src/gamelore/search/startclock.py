@@ -17,6 +17,7 @@ measure of what an opponent who errs may give away.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic, process_time
@@ -25,11 +26,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.symmetry import course_of, packed, step_counter
 from ..errors import GameloreError
 from ..networks.network import Network
 from ..networks.self_play import SelfPlay
 from ..players.random_streams import extend
-from ..solver.solution import Solution, solve, stored
+from ..solver.solution import ENDLESS, Solution, solve, stored
 from ..solver.statespace import is_native
 from .rounds import SIDE_BY_SIDE, Openings, Rounds, in_equal_time, rehearsed, side_of
 from .settings import GrowthSettings, TeachingSettings
@@ -46,7 +48,6 @@ _MOST_NETWORK_NODES = 200_000  # self-play in larger games is too slow to learn 
 _SELF_PLAY, _OF_CONTEST = 3, 4  # extend the key; see teaching.py for the first ones
 _PIECE = 0.05  # seconds of learning until the next look at the clock
 _RANDOM_PLIES = 2  # at the beginning of the matches of the contest
-NUM_ROLES = 2
 _MOST_GATES = 10_000
 _CHANCE = "random"  # a role that draws its moves in GDL-II; best play does not value them
 
@@ -224,7 +225,7 @@ class _Contest:
 def may_be_solved(game: Game) -> bool:
     """Return whether a game has the form that the solver needs, as far as this shows without play."""
     is_small = game.circuit is not None and game.circuit.num_gates <= _MOST_GATES
-    return is_small and game.num_roles == NUM_ROLES and is_native(game) and _CHANCE not in game.roles
+    return is_small and game.num_roles == 2 and is_native(game) and _CHANCE not in game.roles
 
 
 class _GivenUp(Exception):
@@ -245,6 +246,7 @@ class Solving:
     def __init__(self, game: Game, memory: int) -> None:
         self.game = game
         self.solution: Solution | None = None
+        self._limits: Mapping[bytes, int] = {}
         self.is_done = False
         self._memory = memory
         self._until = 0.0  # end of the present slice
@@ -281,9 +283,11 @@ class Solving:
     def _solve(self) -> None:
         """Compute the solution, or give up. This is the thread."""
         try:
-            self.solution = stored(self.game) or solve(
+            solution = stored(self.game) or solve(
                 self.game, memory=self._memory, cache=False, patience=0.0, progress=self._rest
             )
+            self._limits = _limits(self.game) if solution.left_out else {}
+            self.solution = solution
         except (GameloreError, MemoryError, _GivenUp):
             pass
         except BaseException as error:  # `run` raises it, the next call if this one is over
@@ -292,6 +296,12 @@ class Solving:
             with self._changes:
                 self.is_done, self._rests = self._failure is None, True
                 self._changes.notify_all()
+
+    def plies_left(self, state: NDArray[np.uint64]) -> int | None:
+        """Return how many plies are left until the step counter that the solution leaves out; None if there is none."""
+        if self.solution is None or not self._limits:
+            return None
+        return self._limits.get((state & self.solution.canonical.counter_mask).tobytes(), 0)
 
     def _rest(self, stage: str, done: int, of: int) -> None:
         """Wait for the next slice if the present one is over. Each slice has a step at least, however short it is."""
@@ -304,6 +314,18 @@ class Solving:
             raise _GivenUp
 
 
+def _limits(game: Game) -> dict[bytes, int]:
+    """Return how many plies a match lasts at most, by the value of the step counter, as the bytes of a state.
+
+    {} if the counter does not end every match.
+    """
+    counter = step_counter(game)
+    if counter is None or not counter.ends:
+        return {}
+    values = course_of(game, counter.facts)[0]
+    return {packed(game, value).tobytes(): counter.length - number for number, value in enumerate(values)}
+
+
 @dataclass(frozen=True, slots=True)
 class SolvedChoice:
     """Moves of a role that keep the value of a position, as indices into its legal moves.
@@ -312,6 +334,9 @@ class SolvedChoice:
     is_won  whether the role can force more than an endless match gives
     slips   float64[n], the mean goal that the role gets after a random reply to each move and best play from then on
     plies   int64[n], number of plies to the end if the value is forced, else ENDLESS
+
+    An end that comes after the step counter has ended the match counts as an endless match. (A goal between that of an
+    endless match and the best one might come sooner, but a solution does not tell.)
     """
 
     moves: NDArray[np.int64]
@@ -320,29 +345,58 @@ class SolvedChoice:
     plies: NDArray[np.int64]
 
 
-def advised(solution: Solution, game: Game, state: NDArray[np.uint64], role: int) -> SolvedChoice | None:
+def advised(
+    solution: Solution, game: Game, state: NDArray[np.uint64], role: int, plies_left: int | None = None
+) -> SolvedChoice | None:
     """Return what a solution says about the moves of a role, which is the only one that has a choice in a state.
 
-    Return None for a state that is not reachable from the first state of the game.
+    Args:
+        solution: of the game
+        game: game
+        state: uint64[words]
+        role: number of the role
+        plies_left: see `Solving.plies_left`
+
+    Returns:
+        None for a state that is not reachable from the first state of the game.
     """
     after = _successors(game, state[None], role)
+    left = inf if plies_left is None else plies_left - 1
     try:
-        goals, distances = solution.look_up(after)
+        values, distances = _values(solution, after, role, left)
     except GameloreError:
         return None
-    values, assumed = goals[:, role], (solution.total or 0) / 2
-    best = values.max()
+    best = float(values.max())
     kept = np.flatnonzero(values == best)
-    slips = np.array([_mean_reply(solution, game, after[move], role, best) for move in kept])
-    return SolvedChoice(kept, bool(best > assumed), slips, distances[kept].astype(np.int64))
+    slips = np.array([_mean_reply(solution, game, after[move], role, best, left - 1) for move in kept])
+    return SolvedChoice(kept, best > _assumed(solution), slips, distances[kept].astype(np.int64))
 
 
-def _mean_reply(solution: Solution, game: Game, state: NDArray[np.uint64], role: int, value: int) -> float:
-    """Return the mean value of the successors of a state for a role; `value` if the other role does not choose."""
+def _assumed(solution: Solution) -> float:
+    """Return the goal that an endless match gives to each of two roles."""
+    return (solution.total or 0) / 2
+
+
+def _values(
+    solution: Solution, states: NDArray[np.uint64], role: int, plies_left: float
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Return the values of states for a role, and their distances, if matches go on for at most so many plies."""
+    goals, distances = solution.look_up(states)
+    is_late = distances > plies_left
+    return np.where(is_late, _assumed(solution), goals[:, role]), np.where(is_late, np.int32(ENDLESS), distances)
+
+
+def _mean_reply(
+    solution: Solution, game: Game, state: NDArray[np.uint64], role: int, value: float, plies_left: float
+) -> float:
+    """Return the mean value of the successors of a state for a role; `value` if the other role does not choose.
+
+    plies_left: for how many plies a match goes on after these successors, at most
+    """
     legal = game.legal(state[None])
     if legal.terminal[0] or legal.by_role(game.num_roles)[1][0, 1 - role] == 1:
-        return float(value)
-    return float(solution.look_up(_successors(game, state[None], 1 - role))[0][:, role].mean())
+        return value
+    return float(_values(solution, _successors(game, state[None], 1 - role), role, plies_left)[0].mean())
 
 
 def _successors(game: Game, state: NDArray[np.uint64], role: int) -> NDArray[np.uint64]:

@@ -17,8 +17,8 @@ nothing says how good it is. Teaching values by search, and search by values, is
 Tian & Barber 2017).
 
 Teaching can begin with a value that was learned before, in a variant of the game. In the first generation, such a value
-leads the searches as far as it correlates with their results, apart from scale. So it is of no consequence where it
-says nothing.
+leads the searches as far as it correlates with their results, apart from scale, and the first weights are drawn
+towards it, so facts that are rare in the samples keep what it says.
 
 How far a value can be trusted depends on the game: in some games hardly anything is linear in the facts. The measure is
 the coefficient of determination of a value as a forecast of the mean results of the next generation, which it has not
@@ -54,18 +54,18 @@ from threadpoolctl import ThreadpoolController
 
 from ..analysis.symmetry import quick_symmetries
 from ..circuit.tape import LANES
-from ..game.engines import unpack_bits
+from ..game.engines import HIGHEST_GOAL, unpack_bits
 from ..players.position_graph import MIB
 from ..players.random_streams import extend, stream
 from .choice import choose, reports_of
 from .growth import walks_left
 from .native_growth import grower
+from .proofs import first_assumption
 from .rounds import Openings, Rounds, side_of
 from .settings import GrowthSettings, TeachingSettings
 from .tree import (
     COUNT,
     EDGE,
-    HIGHEST_GOAL,
     LISTED,
     MOVER,
     NOBODY,
@@ -75,7 +75,6 @@ from .tree import (
     UNRELATED,
     Tree,
     are_opposed,
-    first_assumption,
     room_in,
 )
 from .value import LinearValue, upper_bound

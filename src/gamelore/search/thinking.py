@@ -19,8 +19,9 @@ from ..players.random_streams import extend
 from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together, width_in
 from .growth import Grown, in_threads
 from .native_growth import grower
+from .proofs import first_assumption
 from .settings import MEMORY_MIB, GrowthSettings
-from .tree import PROVED, STAGE, VISITS, Tree, child_of, first_assumption, room_in
+from .tree import PROVED, STAGE, VISITS, Tree, child_of, room_in
 from .value import LinearValue, Prior, UpperBound, no_prior, upper_bound
 
 if TYPE_CHECKING:
@@ -217,20 +218,20 @@ class Search:
         return self._run(simulations if simulations is not None else _NO_LIMIT, deadline, chooser)
 
     def ponder(self, deadline: float | None) -> int:
-        """Grow the trees until the deadline of a slice of time, by a first batch at least; return the number of walks.
+        """Grow the trees until the deadline of a slice of time, by a batch at least; return the number of walks.
 
         A batch can take longer than the slice. A full tree grows no further if it takes `_LONGEST_PAUSE` to make room,
         because a move that is asked for meanwhile would have to wait.
         """
         for stem in self._stems:
             stem.grower.least = self.settings.least
-        return self._run(_NO_LIMIT, deadline) or self._run(self.settings.least, None, pause=_LONGEST_PAUSE)
+        return self._run(_NO_LIMIT, deadline) or self._run(_NO_LIMIT, None, pause=_LONGEST_PAUSE)
 
     def _run(self, limit: int, deadline: float | None, chooser: int | None = None, pause: float | None = None) -> int:
         """See `run`.
 
         limit: number of walks in all trees
-        pause: seconds that a full tree may take to make room where there is no deadline; None for no limit
+        pause: None, or for a single batch without a deadline, the seconds that a full tree may take to make room
         """
         trees = len(self._stems)
         shares = [(limit + number) // trees for number in range(trees)]
@@ -258,7 +259,9 @@ class Search:
             # a full tree makes room in a call without a walk
             stalled = 0 if any(each.walks for each in grown) else stalled + 1
             self._note_time(monotonic() - begin, grown[0].batches)
-            if deadline is None:  # by number, because a proof ends the search of all threads after a call
+            if pause is not None and sum(left) < limit:
+                break
+            if deadline is None and pause is None:  # by number: a proof ends the search of all threads after a call
                 batches = min(MOST_BATCHES, 2 * batches)
             if chooser is not None and deadline is not None:
                 now = monotonic()

@@ -15,13 +15,13 @@ this node is deeper.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
 from ..errors import GameloreError
+from ..game.engines import HIGHEST_GOAL
 from ..players.kernel import (
     F32,
     F64,
@@ -69,13 +69,11 @@ _FIRST_SLOTS = 1 << 12
 _SLOTS_BEFORE_NEXT = 16  # for each node, when the hash table grows: storing all nodes again takes time
 _MOST_LAYERS = 1 << 16
 _MANY_VISITS = 1 << 30
+_MOST_PLACES = (1 << 31) - 1  # of nodes and of moves: their numbers have 32 bits
 _PENDING = 1024
-HIGHEST_GOAL = 100
 MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
 _SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
-_PLAYOUTS, _LEAST_WINS = 512, 16  # that show what is the same in all ends; and those of them with the highest goal
-_ASSUMPTIONS: WeakKeyDictionary[Game, dict[int, int]] = WeakKeyDictionary()  # by the plies of a playout
 _LEAST_LEAVES = 256
 
 
@@ -93,8 +91,8 @@ class TreeArrays(NamedTuple):
     plies    uint16[nodes], number of plies to the end in a PROVED node
     layer    int32[nodes], number of moves from the root on the first way, and 2^16 times the number of the root
     slots    int32[a power of two], hash table: the deepest node with a state, or -1 in an empty slot
-    cells    float32[nodes, roles + 1], mean values of the walks to a child of a node without a mover, from 0 to 1, and
-             the number of these walks; see simultaneous.py
+    cells    float32[nodes, roles + 1], mean values of the walks to a child of a node without a mover, from 0 to 1 (with
+             Exp3, the probabilities of its moves), and the number of these walks; see simultaneous.py
     listed   int32[nodes], the nodes with moves, in the order of their moves
     pending  int32[1024], nodes whose bounds have to be computed again; see proofs.py
     lock     int64[2], what a thread has while it changes a tree that it shares, see `players.kernel.acquire`
@@ -140,7 +138,8 @@ def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
     node += 4 * (roles + 1) + 4
     move = 4 + 4 + 4 + 4 + 8 + 1 + 4 + 4
     nodes = int(_SHARE_OF_NODES * num_bytes / node)
-    return max(2 * LANES, nodes), int((1 - _SHARE_OF_NODES) * num_bytes / move)
+    moves = int((1 - _SHARE_OF_NODES) * num_bytes / move)
+    return min(max(2 * LANES, nodes), _MOST_PLACES), min(moves, _MOST_PLACES)
 
 
 class Tree:
@@ -305,34 +304,6 @@ class Tree:
         ):
             least *= 2
         return least
-
-
-def first_assumption(game: Game, max_plies: int) -> int:
-    """Return the `Tree.assumption` that random playouts suggest.
-
-    This is the sum of the goals of two roles if it is always the same; otherwise SOLE_WINNER if some playouts have a
-    role with the highest goal, and no other role got anything there; UNRELATED in other games, with one role, and on
-    the reasoner. A missing goal counts as 0. Whether rarer ends are different shows in the search, see
-    `growth.as_assumed`. The playouts are made once for each game, because they take almost a second in games such as
-    amazons.
-    """
-    if game.num_roles < 2 or game.engine == "reasoner":
-        return UNRELATED
-    assumptions = _ASSUMPTIONS.setdefault(game, {})
-    if max_plies not in assumptions:
-        states = np.repeat(game.initial[None], _PLAYOUTS, axis=0)
-        played = game.rollouts(states, 0, threads=1, max_steps=max_plies)
-        assumptions[max_plies] = _assumption(np.maximum(played.goals, 0)[played.steps < max_plies])
-    return assumptions[max_plies]
-
-
-def _assumption(goals: NDArray[np.int16]) -> int:
-    """Return the `Tree.assumption` that these goals suggest, int16[matches, roles]."""
-    sums = goals.sum(axis=1)
-    if goals.shape[1] == 2 and len(np.unique(sums)) == 1:
-        return int(sums[0])
-    won = (goals >= HIGHEST_GOAL).any(axis=1)
-    return SOLE_WINNER if won.sum() >= _LEAST_WINS and (sums[won] == HIGHEST_GOAL).all() else UNRELATED
 
 
 def _most_actions(game: Game) -> int:

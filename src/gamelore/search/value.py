@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..game.engines import unpack_bits
+from ..game.engines import HIGHEST_GOAL, unpack_bits
 from ..networks.network import NO_NETWORK, Network, NetworkArrays
 from ..players.kernel import F64, F32x3, U64x2, inlined
 from .settings import GrowthSettings
-from .tree import COUNT, EDGE, FIRST, HIGHEST_GOAL, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays, are_opposed
+from .tree import COUNT, EDGE, FIRST, MOVER, NOBODY, PARENT, PROVED, STAGE, TreeArrays, are_opposed
 
 if TYPE_CHECKING:
     from ..game.game import Game

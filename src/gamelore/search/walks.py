@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..circuit.tape import LANES
+from ..game.engines import HIGHEST_GOAL
 from ..networks.network import MOST_TUPLES, look_up, look_up_child, network_value
 from ..players.kernel import (
     I32,
@@ -56,7 +57,6 @@ from .tree import (
     COUNT,
     EDGE,
     FIRST,
-    HIGHEST_GOAL,
     LISTED,
     LISTING,
     MOVER,

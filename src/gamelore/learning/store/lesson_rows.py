@@ -17,9 +17,9 @@ The tables with their columns. Facts and moves have the numbers that the store g
     played   game, number, id, role,            matches against others: id and role of the player are unique; moves:
              startclock, moves, goals, created  JSON, the joint moves; goals: JSON, those of all roles
     trial    game, lesson, advice, number,      evidence for or against advice, see memory/evidence.py. lesson: the id
-             against, num, total, squares,      of the present lesson at that time, so that tests of another lesson do
-             better, worse                      not count; number: the state of the advice that was tried; against: its
-                                                rival
+             against, num, total, squares,      of the present lesson at that time and the version of gamelore, so that
+             better, worse                      tests of others do not count; number: the state of the advice that was
+                                                tried; against: its rival
     fit      game, number, role, player,        how well the policy of a known player fits the moves of the opponent
              log, mean, variance                with this role in the match of this number, see `PolicyFit`
     described  game, descriptors                descriptors: JSON, numbers by name, see memory/descriptors.py
@@ -37,6 +37,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol, TypeAlias
@@ -96,7 +97,8 @@ WITHOUT = "without"
 """The rival of advice that no startclock can give: the same player without it."""
 
 Stored: TypeAlias = Literal["stored", "same", "behind"]
-"""What became of a lesson: "same" if the store has it already, "behind" if the store has one that was taught longer."""
+"""What became of a lesson: "same" if the store has it already, "behind" if the store has one that was taught longer, or
+none any more because the lesson was deleted."""
 
 
 def _state_number(generation: int, decision: float | None) -> int:
@@ -285,6 +287,7 @@ class TrialRow(NamedTuple):
     worse: Real = 0.0
 
 
+_version = cache(version)  # which takes a millisecond
 _LESSON = (
     "SELECT id, version, created, updated, generation, rounds, walks, seconds, informed, origin, likeness, progress "
     "FROM lesson WHERE game = ?"
@@ -345,24 +348,27 @@ class Lessons:
         """Store a lesson in place of the one before, unless that has more walks, or as many and the same decision.
 
         A lesson without a value makes way for any with one. The values of the generations before stay if the lesson
-        before has the same id.
+        before has the same id. A lesson with an id that the store had, and has no more, is not stored.
         """
+        shapes = rule_shapes(game.rulesheet).tobytes()
         with self._writing(game) as (connection, number):
             before = connection.execute(_WALKS, [number]).fetchone()
             informed = UNDECIDED if lesson.decision is None else lesson.decision
+            if before is None and lesson.id:
+                return "behind"
             if before is not None and before[0] >= lesson.walks and (before[2] or lesson.snapshot < 0):
                 if before[0] > lesson.walks:
                     return "behind"
                 if before[1] == informed:
                     return "same"
-            self._put(connection, number, game, lesson, before)
+            self._put(connection, number, shapes, lesson, before)
         return "stored"
 
     def _put(
         self,
         connection: sqlite3.Connection,
         number: int,
-        game: RememberedGame,
+        shapes: bytes,
         lesson: StoredLesson,
         before: tuple[int, float, bool, str, str] | None,
     ) -> None:
@@ -375,7 +381,7 @@ class Lessons:
             delete_values(connection, number, LESSON)
         taught = lesson.generation, lesson.rounds, lesson.walks, lesson.seconds
         informed = UNDECIDED if lesson.decision is None else lesson.decision
-        variant = lesson.origin, lesson.likeness, rule_shapes(game.rulesheet).tobytes()
+        variant = lesson.origin, lesson.likeness, shapes
         row = (number, own, *made, *taught, informed, *variant, lesson.progress)
         put_rows(connection, "lesson", [row])
         if lesson.snapshot >= 0:
@@ -455,8 +461,8 @@ class Lessons:
         if is_longer:
             connection.execute("DELETE FROM trial WHERE game = ?", [number])
             delete_values(connection, number, LESSON)
-            self._put(connection, number, game, kept.lesson, row)
-            put_rows(connection, "trial", ((number, kept.lesson.id, *trial) for trial in kept.trials))
+            self._put(connection, number, rule_shapes(game.rulesheet).tobytes(), kept.lesson, row)
+            put_rows(connection, "trial", ((number, _tested(kept.lesson.id), *trial) for trial in kept.trials))
         for pupil, values in kept.taught.items():
             if pupil != LESSON:
                 put_values(connection, number, pupil, values, "IGNORE")
@@ -580,7 +586,7 @@ class Lessons:
         """Return all evidence about the present lesson and openings of a game."""
         with self._reading(rules_hash) as (connection, game):
             query = f"{_TRIALS} ORDER BY advice, number, against"
-            return typed(connection.execute(query, (game, _lesson_id(connection, game))), TrialRow)
+            return typed(connection.execute(query, (game, _tested(_lesson_id(connection, game)))), TrialRow)
 
     def add_evidence(
         self, game: Game, trial: TrialRow, add: Callable[[TrialRow], TrialRow], lesson: str | None = None
@@ -599,9 +605,9 @@ class Lessons:
             if lesson not in (None, present):
                 return None
             query = f"{_TRIALS} AND advice = ? AND number = ? AND against = ?"
-            rows = typed(connection.execute(query, (number, present, *trial[:3])), TrialRow)
+            rows = typed(connection.execute(query, (number, _tested(present), *trial[:3])), TrialRow)
             row = add(rows[0] if rows else trial)
-            put_rows(connection, "trial", [(number, present, *row)])
+            put_rows(connection, "trial", [(number, _tested(present), *row)])
         return row
 
     # the ledger, and opponents
@@ -657,9 +663,9 @@ class Lessons:
     @contextmanager
     def _writing(self, game: Game) -> Iterator[tuple[sqlite3.Connection, int]]:
         """Open a write transaction; yield the connection and the number of a game, which is added if it is new."""
+        rules = str(game.rulesheet)  # before others have to wait
         try:
             with self.knowledge.writing() as connection:
-                rules = str(game.rulesheet)
                 yield connection, put_game(connection, game.rules_hash, game.name, game.roles, rules)
         except BaseException:
             self._numbers.forget()
@@ -710,6 +716,11 @@ def _lesson_id(connection: sqlite3.Connection, game: int | None) -> str:
     """Return the id of the present lesson of a game; "" if it has none."""
     row = connection.execute("SELECT id FROM lesson WHERE game = ?", [game]).fetchone()
     return "" if row is None else str(row[0])
+
+
+def _tested(lesson: str) -> str:
+    """Return what names the tests of a lesson with this id by this version: another one searches otherwise."""
+    return f"{lesson} {_version('gamelore')}"
 
 
 def _texts(connection: sqlite3.Connection, game: int | None) -> dict[int, str]:

@@ -606,8 +606,7 @@ class StoreFile:
         except (sqlite3.Error, msgspec.DecodeError, struct.error, RecursionError) as error:
             if _code(error) in _LOCKED:
                 raise KnowledgeError(
-                    f"{self.path}: another process has locked the store for {BUSY_SECONDS:.0f} s; wait until it "
-                    "ends, and try again"
+                    f"{self.path}: another process has locked the store; wait until it ends, and try again"
                 ) from error
             if _code(error) in _UNWRITABLE:
                 raise self._unwritable(error) from error
@@ -617,6 +616,15 @@ class StoreFile:
             ) from error
 
     @contextmanager
+    def patience(self, seconds: float) -> Iterator[None]:
+        """Let writers wait for other writers only so long inside the context, in place of BUSY_SECONDS."""
+        self._connection.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS:.0f}")
+
+    @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Open a write transaction: either all changes inside the context are stored, or none of them."""
         with self.reported(), _transaction(self._connection, "IMMEDIATE"):
@@ -624,10 +632,7 @@ class StoreFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Open a read transaction: all reads inside the context see the same state of the store.
-
-        Changes by other processes are not visible in it.
-        """
+        """Open a read transaction: all reads inside the context see the store as it was at its beginning."""
         with self.reported(), _transaction(self._connection, "DEFERRED"):
             yield self._connection
 
@@ -678,10 +683,9 @@ def _version(file: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
-    """Open a transaction; commit it at the end of the context, or roll it back after an error.
+    """Open a transaction, unless one is open; commit it at the end of the context, or roll it back after an error.
 
-    kind: "IMMEDIATE" takes the write lock at the begin, so writers wait for each other there. "DEFERRED" takes no lock
-    at the begin. Within another transaction, the context is a part of that one.
+    kind: "IMMEDIATE" takes the write lock first, so writers wait for each other there; "DEFERRED" takes no lock then.
     """
     if connection.in_transaction:
         yield

@@ -148,7 +148,7 @@ class SeatedPlayers:
             self._matches.abort(key)
             self._followed.pop(key, None)
             deadline = time.monotonic() + startclock
-            self._matches.start(key, role, startclock=startclock)
+            self._matches.start(key, role, startclock=startclock, deadline=deadline)
             while (now := time.monotonic()) < deadline and self._matches.ponder(key, min(deadline, now + SLICE)):
                 pass
             self._matches.advance(key, ())
