@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commands import run, run_json
@@ -65,12 +66,31 @@ def test_the_verdicts_of_the_tests(lessons: Lessons) -> None:
     ):
         row = TrialRow(advice, number, against, 40, 28.0, 1.0, better, worse)
         lessons.add_evidence(game, row, lambda _, row=row: row)
+    error = 100 * (1.25 / 41 / 40) ** 0.5
     assert lesson_of(game, lessons).tests == [
-        AdviceTest(LESSON, 50, "startclock=1", 40, 70.0, "refused"),
-        AdviceTest(LESSON, 51, "startclock=1", 40, 70.0, "taken"),
-        AdviceTest(LESSON, 51, "startclock=10", 40, 70.0, "open"),
-        AdviceTest(OPENINGS, 50, "without", 40, 70.0, "refused"),
+        AdviceTest(LESSON, 50, "startclock=1", 40, 70.0, "refused", error),
+        AdviceTest(LESSON, 51, "startclock=1", 40, 70.0, "taken", error),
+        AdviceTest(LESSON, 51, "startclock=10", 40, 70.0, "open", error),
+        AdviceTest(OPENINGS, 50, "without", 40, 70.0, "refused", error),
     ]
+
+
+def test_the_picture_of_strength_has_a_line_for_each_kind_of_rival(lessons: Lessons) -> None:
+    game = load("breakthrough")
+    (axes,) = lesson_of(game, lessons).plot().axes
+    assert axes.get_legend() is None, "nothing was tried"
+    generations = lesson_of(game, lessons).generations
+    for number, startclock, total, better in ((1, 10, 12.0, 0.0), (1, 1, 28.0, 20.0), (0, 1, 4.0, 0.0)):
+        row = TrialRow(LESSON, number, rival_name(startclock), 40, total, 1.0, better, 0.0)
+        lessons.add_evidence(game, row, lambda _, row=row: row)
+    (axes,) = lesson_of(game, lessons).plot().axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["startclock=1", "startclock=10"]
+    short, long = axes.containers
+    place = np.log10(1 + generations[0].seconds)
+    assert short[0].get_xydata() == pytest.approx(np.array([[0.0, 10.0], [place, 70.0]]))
+    assert long[0].get_xydata() == pytest.approx(np.array([[place, 30.0]]))
 
 
 def test_pictures_and_tables_are_written(lessons: Lessons, tmp_path: Path) -> None:
@@ -179,6 +199,9 @@ def test_the_commands_about_lessons(store: Path, tmp_path: Path) -> None:
     told = run("lessons", "show", "breakthrough", "--svg", tmp_path / "w.svg", *own).stdout
     assert "generation  simulations  seconds  explains  value" in told
     assert (tmp_path / "w.svg").read_text().startswith("<svg ")
+    told = run("lessons", "show", "breakthrough", "--strength", tmp_path / "s.svg", *own).stderr
+    assert told == f"wrote the picture {tmp_path / 's.svg'}\n"
+    assert "<svg " in (tmp_path / "s.svg").read_text()
     assert run_json("lessons", "show", "breakthrough", *own)["game"] == "breakthrough"
     run("lessons", "export", file, *own)
     run("lessons", "export", file, *own, code=1)

@@ -31,6 +31,8 @@ def test_bets_by_hand() -> None:
     assert (evidence.num, evidence.score) == (3, 0.75)
     won = BettingTest().after_all([1.0] * 3)
     assert isclose(won.after(1.0).better - won.better, log(1.75))
+    assert isclose(BettingTest().after_all([1.0] * 2).error, (variance / 2) ** 0.5)
+    assert BettingTest().error == 0.5
 
 
 @pytest.mark.parametrize("scores", [[1.0] * 50, [0.0] * 50, [0.0, 1.0] * 25])

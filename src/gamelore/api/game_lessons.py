@@ -19,6 +19,8 @@ from .progress import Progress, displayed
 from .rows import save_rows
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..learning.store.lesson_rows import Lessons, StoredLesson
     from ..learning.store.schema import GameRow
     from ..learning.store.taught_rows import GenerationRow
@@ -44,6 +46,7 @@ class AdviceTest:
         rounds: number of rounds of matches, with sides swapped.
         score: mean score in them, 0 to 100.
         verdict: "taken", "refused" or "open", for a startclock of this length.
+        error: standard error of the score, in points.
     """
 
     advice: str
@@ -52,6 +55,7 @@ class AdviceTest:
     rounds: int
     score: float
     verdict: str
+    error: float
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,23 @@ class GameLesson:
             "solved": dict(self.solved),
             "variant": self.variant and {"game": self.variant[0], "likeness": self.variant[1]},
         }
+
+    def plot(self) -> Figure:
+        """Return a matplotlib figure of how strong the states of the lesson were: their scores in tests.
+
+        There is a line for each startclock of the rivals, with 95 % intervals; full dots are states that have passed. A
+        test ends as soon as it decides, so scores are farther from 50 than in matches that were not chosen so.
+        """
+        from ..lab.figures import strength_figure
+        from ..learning.store.lesson_rows import LESSON
+
+        seconds = {0: 0.0} | {row.number: row.seconds for row in self.generations}
+        lines: dict[str, list[tuple[float, float, float, bool]]] = {}
+        for test in self.tests:
+            if test.advice == LESSON and test.rounds and test.state in seconds:
+                point = seconds[test.state], test.score, test.error, test.verdict == "taken"
+                lines.setdefault(test.against, []).append(point)
+        return strength_figure(f"{self.game.name}: tests of the lesson", lines)
 
     @cached_property
     def svg(self) -> str:
@@ -379,7 +400,8 @@ def _tests(lessons: Lessons, rules_hash: str) -> list[AdviceTest]:
         startclock = 0 if row.against == WITHOUT else startclock_of(row.against)
         if startclock is not None:
             said = verdict(rows, row.advice, row.number, startclock)
-            tests.append(AdviceTest(*row[:4], POINTS * evidence_of(row).score, said))
+            evidence = evidence_of(row)
+            tests.append(AdviceTest(*row[:4], POINTS * evidence.score, said, POINTS * evidence.error))
     return tests
 
 

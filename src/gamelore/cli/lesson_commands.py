@@ -118,12 +118,25 @@ def _line(lesson: LessonSummary) -> tuple[object, ...]:
     lessons_app, "show", "lessons show breakthrough", "lessons show breakthrough --svg weights.svg", loads="games"
 )
 def show(
-    game: GameName, draw: Draw = None, knowledge: KnowledgeFile = None, engine: Engine = "auto", json: Json = False
+    game: GameName,
+    draw: Draw = None,
+    strength: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Draw the scores of its states in tests, by teaching, into a .png or .svg file."),
+    ] = None,
+    knowledge: KnowledgeFile = None,
+    engine: Engine = "auto",
+    json: Json = False,
 ) -> None:
     """Show a lesson: how it grew, which facts are good for whom, and what tests have said about it."""
     lesson = Knowledge(knowledge).lesson(console.load_game(game, engine))
     if draw is not None:
         _draw(lesson, draw)
+    if strength is not None:
+        from ..lab.figures import save
+
+        for file in save(lesson.plot(), strength):
+            console.say(f"wrote the picture {file}")
     if json:
         console.emit(lesson.as_json())
         return

@@ -37,6 +37,8 @@ MISSING = "#d0d4d8"  # matches without a goal
 DPI = 200
 LONGEST_SIDE = 50  # inches; a larger picture has fewer pixels per inch
 TRAILING = 100  # matches in the mean of the last ones
+_LINE_COLOURS = ("#1f6fb4", "#c1572b", "#4f8a3c", "#7b5aa6")
+_Z95 = 1.96
 _NAMED_SHARES = 4  # in the legend
 FORMULA = "formula"  # the label of a text in matplotlib's notation of formulas
 Spot = tuple[float, float]
@@ -557,6 +559,33 @@ def _draw_growth(axes: Axes, scores: Mapping[int, Sequence[float]]) -> None:
     axes.set_xticks(places, [str(number) for number in numbers])
     axes.set_xlabel("startclocks", fontsize=8.5)
     axes.set_ylim(0, 102)
+
+
+def strength_figure(title: str, lines: Mapping[str, Sequence[tuple[float, float, float, bool]]]) -> Figure:
+    """Draw how strong a pupil was after some teaching, against several rivals.
+
+    Args:
+        title: of the figure
+        lines: by rival: CPU seconds of teaching, score in %, its standard error, and whether to fill the dot
+    """
+    figure, (axes,) = _canvas(7.2, 4.0)
+    ordered = sorted(lines, key=lambda rival: [int(part) if part.isdigit() else part for part in rival.split("=")])
+    for colour, rival in zip(_LINE_COLOURS * len(ordered), ordered, strict=False):
+        seconds, scores, errors, filled = (np.array(column) for column in zip(*sorted(lines[rival]), strict=True))
+        places = np.log10(1 + seconds)
+        axes.errorbar(places, scores, yerr=_Z95 * errors, color=colour, linewidth=1.2, capsize=2, label=rival)
+        axes.scatter(places, scores, s=28, facecolors=np.where(filled, colour, "white"), edgecolors=colour, zorder=3)
+    axes.axhline(50, color="#dfe3e7", zorder=0)
+    ticks = [0, 1, 3, 10, 20, 60, 120, 300, 600, 1800, 3600, 36_000]
+    axes.set_xticks(np.log10(1 + np.array(ticks)), [str(tick) for tick in ticks])
+    last = max((point[0] for points in lines.values() for point in points), default=10.0)
+    axes.set(xlim=(-0.05, np.log10(1 + last) + 0.1), ylim=(-2, 102))
+    axes.set_ylabel("score in the tests in %", fontsize=8.5)
+    axes.set_xlabel("CPU seconds of teaching before the state that was tried", fontsize=8.5)
+    axes.set_title(printed(title), loc="left", fontsize=10.5, color=CHART_INK, weight="bold", parse_math=False)
+    if ordered:
+        axes.legend(title="rivals (full dots: passed)", fontsize=8, title_fontsize=8, frameon=False, loc="lower left")
+    return figure
 
 
 def map_figure(

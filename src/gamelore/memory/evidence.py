@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import log, log1p
+from math import log, log1p, sqrt
 
 from ..learning.store.schema import MOST_STAKE
 
@@ -44,6 +44,15 @@ class BettingTest:
     def score(self) -> float:
         """Mean score; 1/2 without a pair."""
         return self.total / self.num if self.num else MIDDLE
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean score, by the variance on which the stake rests."""
+        return sqrt(self._variance / max(self.num, 1))
+
+    @property
+    def _variance(self) -> float:
+        return (_IMAGINED_VARIANCE + self.squares) / (1 + self.num)
 
     def after(self, score: float) -> BettingTest:
         """Return the evidence after one more pair with this score, from 0 to 1."""
@@ -77,6 +86,5 @@ class BettingTest:
     def _stake(self) -> float:
         """Share of the capital to bet on the next score, in units of its difference from 1/2; negative: against it."""
         ahead = (MIDDLE + self.total) / (1 + self.num) - MIDDLE
-        variance = (_IMAGINED_VARIANCE + self.squares) / (1 + self.num)
-        stake = ahead / (variance + ahead * ahead)
+        stake = ahead / (self._variance + ahead * ahead)
         return max(-MOST_STAKE, min(MOST_STAKE, stake))
