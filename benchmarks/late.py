@@ -5,7 +5,8 @@ asked for `--moves` moves. Its cache of compiled games is empty at the START of 
 each core (`--burners`) does nothing but use the processor.
 
     late     answers that came after the playclock, or not at all
-    nil      answers that were no move
+    nil      answers that were `nil`
+    faulty   events of the player in the record of the match: replies that were late, missing, illegal, `busy` or `nil`
     first    answers that the server gave for the player: lines of its log which say that the player is late, or made no
              move because of an error or because its processes died. A turn for which the player was late and failed
              after that has two lines. If a process dies and another one moves in time, this is the player's own move
@@ -48,6 +49,7 @@ class TimedSeat(RemoteSeat):
     seconds: list[float] = field(default_factory=list)
     num_asked: int = 0
     num_nil: int = 0
+    num_faulty: int = 0
 
     async def start(self, start: Start, number: int, seconds: float) -> str:
         begin = time.monotonic()
@@ -86,7 +88,8 @@ async def played(game: gamelore.Game, url: str, settings: HostSettings, moves: i
         seat = TimedSeat(url, await stack.enter_async_context(Client()))
         others = [await stack.enter_async_context(LocalSeat("random", game)) for _ in game.roles[1:]]
         for number in count():
-            await run_match(game, [seat, *others], settings, number)
+            record = await run_match(game, [seat, *others], settings, number)
+            seat.num_faulty += sum(event.role == game.roles[0] for event in record.events)
             if seat.num_asked >= moves:
                 break
         return seat
@@ -97,7 +100,8 @@ def line(name: str, seat: TimedSeat, log: str, playclock: int) -> str:
     first = log.count(LATE) + log.count(FAILED)
     return (
         f"{name:14} {seat.num_asked:3} moves, {seat.late(playclock):3} late, {seat.num_nil:3} nil, "
-        f"{first:3} first, slowest {longest(seat.seconds, 2)}; slowest START {longest(seat.seconds_to_start, 1)}"
+        f"{seat.num_faulty:3} faulty, {first:3} first, slowest {longest(seat.seconds, 2)}; "
+        f"slowest START {longest(seat.seconds_to_start, 1)}"
     )
 
 

@@ -761,11 +761,12 @@ def test_late(tmp_path: Path) -> None:
     given = [gamelore.rulesheets.path("tictactoe").parent, "--sheets", "tictactoe", "--moves", "1", "--burners", "0"]
     command = [sys.executable, BENCHMARKS / "late.py", *given, "--player", f"{tmp_path / 'failing.py'}:Failing"]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
-    counts = ",".join(rf" +(\d+) {what}" for what in ("moves", "late", "nil", "first"))
+    counts = ",".join(rf" +(\d+) {what}" for what in ("moves", "late", "nil", "faulty", "first"))
     printed = re.fullmatch(rf"tictactoe{counts}, slowest \d+\.\d\d s; slowest START \d+\.\d s\n", done.stdout)
     assert printed, done.stdout
-    asked, first = int(printed[1]), int(printed[4])
+    asked, faulty, first = int(printed[1]), int(printed[4]), int(printed[5])
     assert asked >= 5
+    assert faulty == 0, "the server answers with legal moves"
     assert first >= 3
 
 
@@ -774,7 +775,7 @@ def test_a_player_without_any_answer_is_told_of(script_of: Scripts) -> None:
     seat = script["TimedSeat"]("http://nowhere", None)
     seat.num_asked = 3
     log = "match m: the player is late, the server answers (mark 1 1)\nmatch m: the player made no move: died\n"
-    told = "quad             3 moves,   3 late,   0 nil,   2 first, slowest -; slowest START -"
+    told = "quad             3 moves,   3 late,   0 nil,   0 faulty,   2 first, slowest -; slowest START -"
     assert script["line"]("quad", seat, log, 1) == told
 
 

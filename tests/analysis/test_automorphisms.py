@@ -95,7 +95,7 @@ def test_out_of_time_is_a_group_all_the_same():
 def test_out_of_time_in_the_midst(ticks, monkeypatch):
     """The clock strikes after so many looks at it."""
     looks = iter([0.0] * ticks + [1e9] * 10_000)
-    monkeypatch.setattr("gamelore.analysis.automorphisms.time.process_time", lambda: next(looks))
+    monkeypatch.setattr("gamelore.analysis.automorphisms.processor_time", lambda: next(looks))
     elements, why = automorphisms(graph_of(5, []), np.zeros(5, np.int64), all_live(5), Bounds())
     known = {tuple(element) for element in elements.tolist()}
     assert (len(known) == 120) == (why == "")
@@ -166,7 +166,7 @@ def test_an_edge_is_not_its_reverse_nor_of_another_kind():
 
 def test_a_limit_on_work_is_a_group_that_does_not_depend_on_time(monkeypatch):
     """Six vertices without edges: a refinement looks at all six once, and a vertex of its own once more."""
-    monkeypatch.setattr("gamelore.analysis.automorphisms.time.process_time", lambda: 0.0)
+    monkeypatch.setattr("gamelore.analysis.automorphisms.processor_time", lambda: 0.0)
     found = [automorphisms(graph_of(6, []), np.zeros(6, np.int64), all_live(6), Bounds(work=6 * n)) for n in range(80)]
     assert found[0][0].tolist() == [[0, 1, 2, 3, 4, 5]]
     assert found[0][1] == "the search for more stopped after 0 steps at vertices"

@@ -17,6 +17,7 @@ from gamelore.circuit.cache import folder
 from gamelore.errors import GameloreError, GDLError
 from gamelore.game.game import Game
 from gamelore.gdl import syntax
+from gamelore.gdl.limits import Limits, within
 from gamelore.gdl.lint import lint
 from mutants import altered
 from scrambling import Names, scrambled, shuffled
@@ -360,3 +361,12 @@ def test_too_large_to_ground(monkeypatch):
     symmetric = find(game("tictactoe"))
     assert symmetric.num == 1
     assert "expected grounding to end within 100" in symmetric.why
+
+
+def test_a_result_that_a_small_budget_has_cut_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("GAMELORE_CACHE", str(tmp_path))
+    game = rulesheets.load("connect3")
+    with monkeypatch.context() as patch, within(Limits(seconds=symmetry.AFFORDABLE.seconds / 2), "the command"):
+        patch.setattr(symmetry, "find", lambda game, bounds: Symmetries.trivial(game, "time is up"))
+        assert symmetries(game).num == 1
+    assert symmetries(game).num == 2

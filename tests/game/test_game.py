@@ -31,6 +31,16 @@ def engine(request):
     return request.param
 
 
+def test_roles_have_the_order_of_the_rules(engine):
+    """Also where they are functions, whose names are the same and whose numbers are not in this order."""
+    sheet = """
+        (init (turn 1)) (init (turn 2)) (role (player 2)) (role (player 1)) (role dealer)
+        (<= (legal ?r wait) (role ?r)) (<= (next (turn 1)) (true (turn 2))) (<= terminal (not (true (turn 2))))
+        (<= (goal ?r 50) (role ?r))
+    """
+    assert gamelore.load(sheet, engine=engine).roles == ("(player 2)", "(player 1)", "dealer")
+
+
 def test_the_first_position_of_tictactoe(engine):
     position = gamelore.load("tictactoe", engine=engine).start()
     assert len(position.facts) == 10

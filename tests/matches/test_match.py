@@ -70,6 +70,22 @@ def test_joint_moves_are_made_again_as_texts_or_as_indices(graph_of) -> None:
         MatchState.after(match.graph, [*texts[:2], ("(mark 1 1)", "noop")], max_plies=9)
 
 
+def test_a_joint_move_that_fails_changes_nothing(graph_of, monkeypatch) -> None:
+    match = MatchState(graph_of("tictactoe"))
+
+    def fails(rows: object, joint: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(match.graph, "successor", fails)
+        match.submit(1, 0)
+        with pytest.raises(MemoryError):
+            match.submit(0, 3)
+    assert (match.pending(), match.ply, match.choices) == ((0,), 0, [])
+    match.submit(0, 4)
+    assert (match.pending(), match.choices) == ((0, 1), [[4, 0]])
+
+
 def test_moving_twice_or_after_the_end_is_refused(graph_of) -> None:
     match = MatchState(graph_of("tictactoe"))
     match.submit(0, 3)

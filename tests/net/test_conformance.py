@@ -210,7 +210,7 @@ def test_a_web_page_does_not_drive_a_player(port: int) -> None:
 
 def test_lengths_that_count_characters(port: int) -> None:
     match = started(port)
-    body = f"( PLAY {match} NIL ) ; caf\u00e9"
+    body = f"( PLAY {match} ; caf\u00e9\n NIL )"
     length = f"Content-Length: {len(body.encode())}".encode()
     sent = request(body).replace(length, f"Content-Length: {len(body)}".encode())
     assert status_of(port, sent) == 400

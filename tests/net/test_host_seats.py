@@ -137,6 +137,21 @@ def test_a_player_that_is_gone_for_good_is_waited_for_until_the_clock_ends(monke
     assert all(seconds > 0 for _, _, seconds, _ in wire.sent)
 
 
+def test_a_player_that_was_busy_and_then_says_nothing_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last attempt may end with the clock, while the player still waits for its other match."""
+    monkeypatch.setattr("gamelore.net.host.AGAIN", 0.01)
+
+    def reply(text: str) -> str:
+        if len(wire.sent) > 1:
+            raise TimeoutError
+        return "busy"
+
+    wire = Wire(reply)
+    assert asyncio.run(remote(wire).start(start("m"), 0, PATIENCE)) == "busy"
+    with pytest.raises(TimeoutError):
+        asyncio.run(remote(wire).start(start("m"), 0, PATIENCE))
+
+
 def test_only_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     seat = remote(wire := refusing(1 << 30, monkeypatch))
     for call in (seat.play("m", None, 1), seat.stop("m", None, 1), seat.abort("m", 1), seat.info(1)):
@@ -223,6 +238,49 @@ def test_a_local_player_stops_thinking_when_nobody_waits_for_it(game: Game) -> N
             return await thinking
 
     assert asyncio.run(talk()) == "ready"
+
+
+class Punctual(Player):
+    """Takes all the time that it has, and tells how much that was."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def choose(self, turn: Turn) -> NDArray[np.int32]:
+        assert turn.deadline is not None
+        self.times.append(max(0.0, turn.deadline - time.monotonic()))
+        time.sleep(self.times[-1])
+        return np.zeros(len(turn.rows), np.int32)
+
+
+def test_matches_side_by_side_share_the_playclock_of_a_local_player(game: Game) -> None:
+    player = Punctual()
+
+    async def talk() -> None:
+        async with LocalSeat(player, game) as seat:
+            for match in "abcd":
+                await seat.start(start(match), 0, 1)
+            await asyncio.gather(*(seat.play(match, None, 1) for match in "abcd"))
+
+    asyncio.run(talk())
+    assert len(player.times) == 4
+    assert max(player.times) <= 0.25
+    assert player.times[0] > 0.1
+
+
+class Unreadable(Player):
+    def choose(self, turn: Turn) -> NDArray[np.int32]:
+        raise FileNotFoundError("weights.npz")
+
+
+def test_an_error_of_a_local_player_is_no_broken_connection(game: Game) -> None:
+    async def talk() -> str:
+        async with LocalSeat(Unreadable(), game) as seat:
+            await seat.start(start("m"), 0, 1)
+            return await seat.play("m", None, 1)
+
+    with pytest.raises(GameloreError, match=r"Unreadable: FileNotFoundError: weights\.npz"):
+        asyncio.run(talk())
 
 
 def test_a_slow_local_player_holds_up_nobody(game: Game) -> None:

@@ -181,6 +181,15 @@ def test_what_cannot_be_said_is_refused(message):
         show(message)
 
 
+def test_comments_may_have_any_characters():
+    text = "\ufeff; f\u00fcr zwei (\n( START m x ( (role x) ; \u00fcber\n(role o) ) 1 2 )"
+    started = parse(text)
+    assert isinstance(started, Start)
+    assert started.rules.split() == ["(role", "x)", "(role", "o)"]
+    with pytest.raises(ProtocolError, match="printable ASCII"):
+        parse("( START m \u00fc ( (role x) ) 1 2 )")
+
+
 def test_comments_are_not_sent():
     assert show(Preview("(role x) ; \u00fcber\n(role o) ; (\n", 3)) == f"( PREVIEW ( {RULES} ) 3 )"
 

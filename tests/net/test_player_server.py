@@ -304,6 +304,60 @@ def test_a_start_that_fails_late():
     assert played(start) == ["nil", "busy"]
 
 
+def test_a_match_goes_on_with_its_follower_if_the_player_cannot_begin():
+    """The first legal moves are made; what the host stops is told nobody, because no player has played it."""
+    followers: Any = FakeWorkers()
+
+    async def start(server: PlayerServer, workers: FakeWorkers) -> list[str]:
+        workers.errors["start"] = GameloreError("out of memory")
+        texts = (START.format(10, 10), "( PLAY m1 NIL )", "( PLAY m1 ( b ) )", "( STOP m1 ( a ) )", "( INFO )")
+        replies = [await server.answer(text) for text in texts]
+        await soon(lambda: "abort" in followers.happened)
+        return replies
+
+    *replies, info = played(start, followers=followers)
+    assert replies == ["ready", "a", "a", "nil"]
+    assert "available" in info
+    assert followers.happened == ["start", "advance", "advance", "abort"]
+
+
+def test_a_match_without_player_and_follower_is_refused():
+    followers: Any = FakeWorkers()
+
+    async def start(server: PlayerServer, workers: FakeWorkers) -> list[str]:
+        workers.errors["start"] = followers.errors["start"] = GameloreError("out of memory")
+        return [await server.answer(text) for text in (START.format(10, 10), "( PLAY m1 NIL )")]
+
+    assert played(start, followers=followers) == ["nil", "busy"]
+
+
+@pytest.mark.parametrize("rules", ["(role robot)", "(role robot) (init up)"])
+def test_a_host_that_was_started_anew_begins_the_match_anew(rules: str):
+    """It counts its matches from 1 again; the old match is aborted before the new one begins."""
+    followers: Any = FakeWorkers()
+
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        await begun(server)
+        assert await server.answer("( PLAY m1 NIL )") == "b"
+        assert await server.answer("( PLAY m1 ( b ) )") == "c"
+        assert await server.answer(f"( START m1 robot ( {rules} ) 10 10 )") == "ready"
+        assert workers.happened[-2:] == ["abort", "start"]
+        assert await server.answer("( PLAY m1 NIL )") == "b"
+        assert [len(match.reports) for match in workers.matches] == [2, 1]
+        assert [len(match.reports) for match in followers.matches] == [2, 1]
+
+    played(start, followers=followers)
+
+
+def test_a_match_with_other_rules_begins_even_before_the_first_turn():
+    async def start(server: PlayerServer, workers: FakeWorkers) -> None:
+        await begun(server)
+        assert await server.answer("( START m1 robot ( (role robot) (init up) ) 10 10 )") == "ready"
+        assert workers.happened == ["start", "abort", "start"]
+
+    played(start)
+
+
 def test_a_start_that_comes_again_changes_nothing():
     async def start(server: PlayerServer, workers: FakeWorkers) -> None:
         workers.hold.add("start")

@@ -13,6 +13,7 @@ import pytest
 from gamelore.catalogue import player
 from gamelore.circuit import native
 from gamelore.net import requests
+from gamelore.net import worker as worker_module
 from gamelore.net.belief import PlayerMatches
 from gamelore.net.host import LocalSeat
 from gamelore.net.worker import Worker
@@ -208,6 +209,23 @@ def test_a_failure_while_it_ponders_is_only_logged(
     assert not worker.ponder("m")
     assert "failed while it pondered" in caplog.text
     assert worker.choose("m", time.monotonic() + 5, 5.0).startswith("(drop ")
+
+
+def test_matches_take_turns_between_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One at a time, because a request may be waiting; a match that has nothing to think about is passed over."""
+    worker, pondered = Worker("random", {}, 1 << 30, 60.0), list[str]()
+    for name in "abc":
+        worker.start(name, "red", CONNECT_FOUR)
+
+    def ponder(matches: PlayerMatches, match: str) -> bool:
+        pondered.append(match)
+        return match != "b"
+
+    monkeypatch.setattr(worker_module, "_has_pondered", ponder)
+    assert all(worker.idle() for _ in range(4))
+    assert "".join(pondered) == "bcabca"
+    monkeypatch.setattr(worker_module, "_has_pondered", lambda matches, match: False)
+    assert not worker.idle()
 
 
 def test_requests_are_read_whole_and_at_once_while_the_child_is_idle() -> None:

@@ -130,6 +130,8 @@ REFUSED = {
     "the goal counts stones": heaps(3, 2).replace(
         "(<= (goal ?r 0) (role ?r)", "(<= (goal ?r 0) (role ?r) (true (heap a 0))"
     ),
+    "a pass": heaps(3, 2)
+    + "(<= (legal ?r pass) (true (turn ?r))) (<= (next (heap ?h ?n)) (true (heap ?h ?n)) (does ?r pass))",
     "one role": "(role robot) (legal robot wait) (init on) (<= terminal (true on)) (goal robot 100)",
 }
 

@@ -237,6 +237,55 @@ def test_a_counter_is_left_out_where_a_symmetry_exchanges_it_with_another() -> N
         assert (kind[0] == kind[1]).all()
 
 
+FULL = """
+    (role a) (role b) (cell p) (cell q) (cell r) (init (turn a)) (init (step 1)) (succ 1 2) (succ 2 3) (succ 3 4)
+    (<= (init (holds ?x none)) (cell ?x)) (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n))
+    (<= (legal ?r (mark ?x)) (true (turn ?r)) (true (holds ?x none)))
+    (<= (legal ?r wait) (role ?r) (not (true (turn ?r))))
+    (<= (next (holds ?x ?r)) (does ?r (mark ?x))) (<= (next (holds ?x ?r)) (true (holds ?x ?r)) (distinct ?r none))
+    (<= (next (holds ?x none)) (true (holds ?x none)) (not (marked ?x))) (<= (marked ?x) (does ?r (mark ?x)))
+    (<= (next (turn a)) (true (turn b))) (<= (next (turn b)) (true (turn a)))
+    (<= open (true (holds ?x none))) (<= (won ?r) (role ?r) (true (holds p ?r)) (true (holds q ?r)))
+    (<= over (won ?r)) (<= terminal over)
+    (<= (goal ?r 100) (won ?r)) (<= (goal ?r 0) (won ?o) (role ?r) (distinct ?r ?o))
+"""
+DRAW = "(<= (goal ?r 50) (role ?r) (not over)"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        f"(<= terminal (true (step 4))) {DRAW})",  # the counter is the only end of a full board
+        f"(<= terminal (true (step 4))) {DRAW} (not open))",
+        f"(<= terminal (true (step 4))) (<= terminal (not open)) {DRAW} (not open))",
+    ],
+)
+def test_positions_that_the_counter_keeps_out_of_reach_are_no_faults(end: str) -> None:
+    solution = solve(gamelore.load(FULL + end), cache=False)
+    assert (solution.values, solution.num_positions) == ((50, 50), 13)
+
+
+def test_a_win_that_comes_after_the_end_of_the_counter_is_none() -> None:
+    """a needs four steps, which are seven plies; the match ends after four plies as a draw."""
+    sheet = """
+        (role a) (role b) (init (at 0)) (init (turn a)) (init (step 1))
+        (succ 0 1) (succ 1 2) (succ 2 3) (succ 3 4) (succ 4 5) (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n))
+        (<= (legal ?r walk) (true (turn ?r))) (<= (legal ?r rest) (true (turn ?r)))
+        (<= (legal ?r wait) (role ?r) (not (true (turn ?r))))
+        (<= (next (at ?n)) (true (at ?m)) (succ ?m ?n) (does a walk))
+        (<= (next (at ?n)) (true (at ?n)) (not (does a walk)))
+        (<= (next (turn a)) (true (turn b))) (<= (next (turn b)) (true (turn a)))
+        (<= terminal (true (at 4))) (<= terminal (true (step 5)))
+        (<= (goal a 100) (true (at 4))) (<= (goal b 0) (true (at 4)))
+        (<= (goal ?r 50) (role ?r) (not (true (at 4))))
+    """
+    soon = solve(gamelore.load(sheet), cache=False)
+    assert (soon.values, soon.left_out) == ((50, 50), ())
+    longer = sheet.replace("(true (step 5))", "(true (step 9))") + " ".join(f"(succ {i} {i + 1})" for i in range(5, 9))
+    late = solve(gamelore.load(longer), cache=False)
+    assert (late.values, late.distance, len(late.left_out)) == ((100, 0), 7, 9)
+
+
 def test_a_counter_that_ends_in_a_win_is_kept() -> None:
     game = gamelore.load(drawn_walk(3).counted(9, (100, 0)))
     solution = solve(game)

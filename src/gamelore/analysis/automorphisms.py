@@ -22,7 +22,6 @@ to be inconsistent, the search is repeated with all points live.
 from __future__ import annotations
 
 import operator
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gdl.limits import processor_time
 from ..ground.program import Ints, joined_ranges, mixed
 
 LABELS = 16  # upper bound of the labels of edges: two labels for each of the eight kinds, one for each direction
@@ -209,7 +209,7 @@ class Bounds:
     """Limits of a search.
 
     most     largest number of automorphisms
-    seconds  processor time in seconds
+    seconds  processor time of the thread in seconds
     work     vertices in all steps of all refinements together, so that the result does not depend on the machine; None
              for no such limit
     """
@@ -263,7 +263,7 @@ class _Search:
         self.generators: list[Ints] = []
         self.why = ""
         self.chose_badly = False
-        self._end = time.process_time() + bounds.seconds
+        self._end = processor_time() + bounds.seconds
         self._work = 0
 
     def _tick(self) -> None:
@@ -271,7 +271,7 @@ class _Search:
         if self.bounds.work is not None and self._work > self.bounds.work:
             self.why = f"the search for more stopped after {self.bounds.work:,} steps at vertices"
             raise _OutOfTime
-        if time.process_time() > self._end:
+        if processor_time() > self._end:
             self.why = f"the search for more stopped after {self.bounds.seconds:g} s of processor time"
             raise _OutOfTime
 

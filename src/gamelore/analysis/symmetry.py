@@ -48,7 +48,7 @@ from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, Node, components_be
 from ..errors import GameloreError, GroundingError
 from ..game.engines import pack_bits, unpack_bits
 from ..game.game import Game
-from ..gdl.limits import Limits
+from ..gdl.limits import Budget, Limits
 from ..gdl.syntax import Rulesheet
 from ..ground.clingo import Names
 from ..ground.optimize import rewrite
@@ -464,8 +464,10 @@ def symmetries(game: Game, bounds: Bounds | None = None) -> Symmetries:
     arrays = cache.load_arrays(key)
     if arrays is not None:
         return Symmetries(game, arrays["facts"], arrays["actions"], str(arrays["why"]))
+    is_cut = Budget(AFFORDABLE).is_cut  # by what a budget around this call has left
     group = find(game, bounds)
-    cache.store_arrays(key, {"facts": group.facts, "actions": group.actions, "why": np.array(group.why)})
+    if not (group.why and is_cut):
+        cache.store_arrays(key, {"facts": group.facts, "actions": group.actions, "why": np.array(group.why)})
     return group
 
 

@@ -241,10 +241,11 @@ def _path(names: Sequence[str]) -> str:
 
 
 def fixed_depends_on_state(sheet: Sheet) -> Iterator[Flaw]:
-    fixed = frozenset({"init", "base", "input"})
-    for given in ("true", "does"):
+    fixed, first = frozenset({"init", "base", "input"}), frozenset({"init"})
+    for given in ("true", "does", "next", "legal", "goal", "terminal"):
+        heads = fixed if given in ("true", "does") else first
         yield from _depends(
-            sheet, fixed, given, f"this relation is the same in every state: derive it without '{given}'"
+            sheet, heads, given, f"this relation is the same in every state: derive it without '{given}'"
         )
 
 

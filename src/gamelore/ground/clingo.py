@@ -51,7 +51,7 @@ class Names:
         self.relations: dict[str, int] = {}
         self.relation_spellings: list[str] = []
         self.made: dict[int, int] = {}
-        self.declared_roles: dict[int, int] = {}
+        self.declared_roles: dict[GroundTerm, int] = {}
         self.add_relations(sheet)
         self._num_written, nests, longest, widest = len(self.relations), False, 0, 0
         for rule in sheet.rules:
@@ -61,8 +61,8 @@ class Names:
             longest, widest = max(longest, len(names)), max(widest, sum(1 for _ in syntax.term_variables(rule.head)))
             for term in names:
                 self.intern(term.name, term.spelling)
-            if rule.head.name == "role" and not rule.body and not isinstance(rule.head.args[0], Variable):
-                self.declared_roles.setdefault(self.numbers[rule.head.args[0].name], len(self.declared_roles))
+            if rule.head.name == "role" and not rule.body and not any(syntax.term_variables(rule.head)):
+                self.declared_roles.setdefault(self.ground_term(rule.head.args[0]), len(self.declared_roles))
         # If no rule nests terms, variables stand for terms that are written in a rule, and atoms have those of a head.
         self._has_large_terms = nests or longest * (widest + 1) > MOST_NAMES
 
@@ -102,8 +102,8 @@ class Names:
         return number, tuple(self.ground_term(argument) for argument in arguments)
 
     def place_of_role(self, role: GroundTerm) -> tuple[int, GroundTerm]:
-        """Return the sort key of a role: roles declared by facts in their order, then roles derived by rules."""
-        return self.declared_roles.get(role[0], len(self.declared_roles)), role
+        """Return the sort key of a role: roles have the order of their facts in the rules."""
+        return self.declared_roles.get(role, len(self.declared_roles)), role
 
     def goal_value(self, term: GroundTerm) -> int | None:
         """Return the goal value of a term; None if it is no whole number from 0 to MAX_GOAL."""

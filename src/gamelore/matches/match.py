@@ -148,8 +148,13 @@ class MatchState:
         self._submitted[role] = self._choice(role, move)
         if not self.pending():
             joint = [choice for choice in self._submitted if choice is not None]
+            try:
+                row = int(self.graph.successor([self.row], [joint])[0])
+            except BaseException:  # the match is unchanged
+                self._submitted[role] = None
+                raise
             self.choices.append(joint)
-            self.rows.append(int(self.graph.successor([self.row], [joint])[0]))
+            self.rows.append(row)
             self._open_ply()
 
     def play(self, joint: Sequence[int | str]) -> None:

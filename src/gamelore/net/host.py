@@ -147,7 +147,7 @@ class RemoteSeat:
         if self.disguise is not None:
             role, rules = self.disguise.renaming.theirs(role), self.disguise.rules
         message = Start(start.match + self.suffix, role, rules, start.startclock, start.playclock)
-        deadline = time.monotonic() + seconds
+        deadline, reply = time.monotonic() + seconds, ""
         while True:
             try:
                 reply = await self._post(message, seconds)
@@ -158,6 +158,10 @@ class RemoteSeat:
                 seconds = deadline - time.monotonic() - AGAIN
                 if seconds <= 0:
                     raise
+            except TimeoutError:
+                if reply:  # to an earlier attempt: busy
+                    return reply
+                raise
             await asyncio.sleep(AGAIN)
 
     async def play(self, match: str, moves: Moves, seconds: float) -> str:
@@ -194,8 +198,9 @@ class RemoteSeat:
 class LocalSeat:
     """A player of this process, in its own thread, so that a slow player does not delay other players.
 
-    The player may think until the playclock ends. If the host stops waiting for a call, the call still runs to its end,
-    so that the player knows the state of all its matches. A LocalSeat is an asynchronous context manager.
+    The player may think until the playclock ends; matches that run side by side share it. If the host stops waiting for
+    a call, the call still runs to its end, so that the player knows the state of all its matches. A LocalSeat is an
+    asynchronous context manager.
     """
 
     def __init__(
@@ -293,8 +298,10 @@ class LocalSeat:
             raise self._failure
 
     def _move(self, match: str, moves: Moves, deadline: float) -> str:
+        """Return the player's move. The other matches may wait for this call, so it takes a share of the playclock."""
         self._matches.advance(match, moves)
-        return self._matches.choose(match, deadline)
+        share = self._playclocks[match] / len(self._playclocks) if match in self._playclocks else 0.0
+        return self._matches.choose(match, min(deadline, time.monotonic() + share))
 
     def _again(self, match: str, role: str, moves: Sequence[Sequence[str]]) -> None:
         self._matches.start(match, role, 0)  # any number: no moves are chosen
@@ -304,7 +311,15 @@ class LocalSeat:
         self._matches.learn()
 
     async def _do(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(work)))
+        """Return the result of work in the thread. Errors of the player must not look like those of a connection."""
+
+        def guarded() -> _T:
+            try:
+                return work()
+            except (OSError, ProtocolError) as error:
+                raise GameloreError(f"{self.name}: {type(error).__name__}: {error}") from error
+
+        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(guarded)))
 
 
 def _for_thread(game: Game) -> Game:

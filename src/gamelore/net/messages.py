@@ -114,7 +114,7 @@ def parse(text: str) -> Message:
     joint move that is a single word needs no parentheses. `rules` keeps its lines; blanks replace the comments.
     Raise ProtocolError for a text that is not a message.
     """
-    expressions = _expressions(_without_comments(_ascii(text)))
+    expressions = _expressions(_ascii(_without_comments(text)))
     if len(expressions) != 1:
         raise ProtocolError(
             f"expected one message, got {len(expressions)} expressions; send ( INFO ) or another message"
@@ -191,7 +191,7 @@ def term(text: str) -> str:
         return text  # the usual case
     if len(text) > MAX_TERM:
         raise ProtocolError(f"expected a term of at most {MAX_TERM} characters, got {len(text)}; write a shorter one")
-    spaced = _without_comments(_ascii(text)).replace("(", " ( ").replace(")", " ) ")
+    spaced = _ascii(_without_comments(text)).replace("(", " ( ").replace(")", " ) ")
     shown = " ".join(spaced.split()).replace("( ", "(").replace(" )", ")")
     if "((" in shown or "()" in shown or len(_expressions(shown)) != 1:
         raise ProtocolError(f"expected a term such as (mark 1 1), got {printable(text, 40) or 'nothing'}; send a term")

@@ -154,6 +154,10 @@ class PlayerServer:
     async def _start(self, start: Start, arrived: float) -> str:
         key = start.match.lower()
         deadline = arrived + answer_time(start.startclock, self.margin)
+        session = self._running().get(key)
+        if session is not None and session.is_outdated(start):
+            session.tell(logging.INFO, "given up, because the host begins it anew")
+            await asyncio.wait(self._forget(session), timeout=left(deadline) / 2)
         while (session := self._running().get(key)) is None and len(self._sessions) >= self.most_matches:
             ending = next((other for other in self._sessions.values() if other.stopping and not other.is_crowded), None)
             if ending is None or ending.stopping is None or not left(deadline):
@@ -172,19 +176,24 @@ class PlayerServer:
             return BUSY
         session.heard = arrived
         await session.wait(session.ready, deadline)
-        return READY if not session.begun.done() or _result(session.begun) is not None else NIL
+        can_play = not session.begun.done() or _result(session.begun) is not None
+        return READY if can_play or self._sessions.get(key) is session else NIL
 
     async def _begin(self, session: _Session, deadline: float) -> RunningMatch | None:
-        """Start the match in a worker. If it cannot be played, forget the match and return None.
+        """Start the match in a worker; return None if it cannot be played. If it has no follower either, forget it.
 
-        The startclock ends at the deadline.
+        The startclock ends at the deadline. A match with a follower goes on with the first legal moves.
         """
         start = session.start
         settings = start.match, start.role, start.rules, session.open
         begin = partial(self._workers.start, deadline=deadline, startclock=start.startclock)
         running = await _attempt(session.tell, "it cannot be played", begin, *settings)
         if running is None:
-            self._let_go(session)
+            following = session.following
+            if following is not None:
+                await asyncio.wait({following})
+            if following is None or _result(following) is None:
+                self._let_go(session)
         else:
             role, clocks = printable(start.role), (start.startclock, start.playclock)
             session.tell(logging.INFO, "begins, the role is %s, the clocks are %d and %d s", role, *clocks)
@@ -250,25 +259,26 @@ class PlayerServer:
         self._forget(session)
         return ABORTED
 
-    def _forget(self, session: _Session) -> None:
-        """Remove a running match, and abort it in its worker.
+    def _forget(self, session: _Session) -> set[asyncio.Task[None]]:
+        """Remove a running match, and abort it in its processes; return the tasks that do so.
 
         A match that the host has stopped is not aborted: `_end` goes on, unless the match has not begun.
         """
-        self._let_go(session)
+        leaving = self._let_go(session)
         session.decide()
         self._remember(session.key)
         session.begun.cancel()
         session.ready.cancel()
         if session.stopping is None:
-            self._spawn(_attempt(session.tell, "it could not be aborted", session.abort))
+            leaving.add(self._spawn(_attempt(session.tell, "it could not be aborted", session.abort)))
+        return leaving
 
-    def _let_go(self, session: _Session) -> None:
+    def _let_go(self, session: _Session) -> set[asyncio.Task[None]]:
+        """Remove a match, and abort it in its follower; return the task that does so, if there is one."""
         if self._sessions.get(session.key) is session:
             del self._sessions[session.key]
-        if session.following is not None:
-            self._spawn(session.leave_follower(session.following))
-            session.following = None
+        following, session.following = session.following, None
+        return set() if following is None else {self._spawn(session.leave_follower(following))}
 
     def _remember(self, key: str) -> None:
         self._ended[key] = None
@@ -385,6 +395,11 @@ class _Session:
     def is_same(self, start: Start) -> bool:
         """Return whether this START repeats the START of this match. A player has only one role in a match."""
         return self.stopping is None and self.start.role.lower() == start.role.lower()
+
+    def is_outdated(self, start: Start) -> bool:
+        """Return whether this START begins another match with the same id, as a host does that was started anew."""
+        has_begun = self.turn is not None or start.rules != self.start.rules
+        return has_begun and self.stopping is None and start.role.lower() == self.start.role.lower()
 
     @property
     def is_crowded(self) -> bool:

@@ -66,6 +66,7 @@ class Worker:
         self._known = Recognition()
         self._recognised = lru_cache(maxsize=8)(self._recognise)
         self._games: dict[str, PlayerMatches] = {}
+        self._idled = 0  # number of times that a match was pondered on
         sample = self._player()
         self.is_lasting = isinstance(sample, LastingPlayer)
         if isinstance(sample, LastingLearner):
@@ -150,7 +151,11 @@ class Worker:
         if time.monotonic() - self._asked > MOST_PONDERING:
             return False
         running = [(matches, match) for matches in self._games.values() for match in matches.running]
-        return any([_has_pondered(matches, match) for matches, match in running])
+        for _ in running:  # in turn, one at a time, because a request may be waiting
+            self._idled += 1
+            if _has_pondered(*running[self._idled % len(running)]):
+                return True
+        return False
 
     def ponder(self, match: str) -> bool:
         """Let the player think about a match for a moment; return whether it did."""

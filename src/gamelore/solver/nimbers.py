@@ -69,6 +69,9 @@ def impartial_sum(game: Game) -> ImpartialSum | None:
     whole = parts(game)
     if whole.kind != "serial" or (whole.possible.sum(axis=0) != 1).any():
         return None
+    num_touched = np.sum([part.touches for part in whole.parts], axis=0)
+    if (num_touched[whole.possible] != 1).any():  # a pass changes no part
+        return None
     turns, ends = _turns(whole), _ends(whole)
     if turns is None or ends is None:
         return None

@@ -3,10 +3,10 @@
 Regret is the number of points that a move loses against best play.
 
 If a solution leaves out a step counter, the player `perfect` plays as if the game had no counter. It wins as fast as
-possible in that game, even if in the real match the counter ends the match before the win. The values of the solution
-stay valid: a match that the counter ends gives half of the points to each role, and so does an endless match in the
-game without the counter. The cap on plies of the match loop is not part of the rules: a match cut by this cap has no
-goals.
+possible in that game, even if in the real match the counter ends the match before the win. A match that the counter
+ends gives half of the points to each role, and so does an endless match in the game without the counter. So values are
+valid where the distance is not larger than the number of plies that are left. The cap on plies of the match loop is not
+part of the rules: a match cut by this cap has no goals.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ def _from_file(game: Game, memory: int, symmetry: bool, patience: float, progres
 
 
 def _worked_out(game: Game, memory: int, symmetry: bool, patience: float, progress: Progress) -> Solution:
-    """Solve a game, without its step counter if possible."""
+    """Solve a game, without its step counter if possible, and if this does not end the match before a forced end."""
     begin = time.process_time()
     trivial = Symmetries.trivial(game)
     sample_matches(TurnGame(game, Canonical(trivial)))  # before the search for symmetries
@@ -265,7 +265,10 @@ def _worked_out(game: Game, memory: int, symmetry: bool, patience: float, progre
         counter = step_counter(game) if game.num_roles == 2 else None
         solution = _solved(game, group, counter, memory, patience, progress)
     except CounterMattersError:
-        solution = _solved(game, group, None, memory, patience, progress)
+        solution, counter = _solved(game, group, None, memory, patience, progress), None
+    if counter is not None and counter.ends and solution.distance > counter.length:
+        with suppress(GameloreError):  # which may be too large with its counter
+            solution = _solved(game, group, None, memory, patience, progress)
     return replace(solution, seconds=time.process_time() - begin)
 
 

@@ -206,7 +206,10 @@ def is_native(game: Game) -> bool:
 
 
 class CounterMattersError(Exception):
-    """Error: the step counter does more than end matches as draws, so a solution cannot leave it out."""
+    """Error: a solution cannot leave out the step counter.
+
+    It does more than end matches as draws, or there is a fault in a position that may be out of reach with it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +298,8 @@ class TurnGame:
         if self.total is None:
             self.total = int(sums[0])
         if (sums != self.total).any():
+            if self.counter is not None:  # without it, positions are reached that the game never reaches
+                raise CounterMattersError
             i = int(np.argmax(sums != self.total))
             raise GameloreError(
                 f"expected goals that add up to the same in every terminal position of {self.game.name}, got "
@@ -319,6 +324,8 @@ class TurnGame:
 
     def _refuse(self, state: NDArray[np.uint64], why: int) -> None:
         """Raise the GameloreError for a position in which `_choosers` found the fault `why`."""
+        if self.counter is not None:  # see `_check_total`
+            raise CounterMattersError
         name, position = self.game.name, _position_text(self.game, state)
         if why == _SEVERAL_CHOOSE:
             raise GameloreError(
