@@ -5,7 +5,7 @@ import pytest
 
 from gamelore import load, rulesheets
 from gamelore.analysis.isomorphism import scramble
-from gamelore.analysis.variants import map_facts, map_names, rule_shapes, shape_similarities
+from gamelore.analysis.variants import NameMap, map_facts, map_names, rule_shapes, shape_similarities
 from gamelore.gdl.syntax import Rulesheet, parse
 
 STEP = """
@@ -181,6 +181,13 @@ def test_a_misere_variant_has_other_goals_only() -> None:
 def test_games_without_likeness_share_little() -> None:
     sheets = [parse(rulesheets.path(name).read_text(encoding="utf-8")) for name in ("tictactoe", "fivemensmorris")]
     assert map_names(*sheets).score < 0.2
+
+
+def test_a_map_takes_no_longer_than_it_may() -> None:
+    """Without it, what is left unmatched would look alike."""
+    scrambled, _ = scramble(steps(5), np.random.default_rng(1))
+    assert map_names(steps(5), scrambled).score == 1.0
+    assert map_names(steps(5), scrambled, seconds=0.0) == NameMap(0.0, {})
 
 
 def test_facts_of_another_form_have_no_share() -> None:

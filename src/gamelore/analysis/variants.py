@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from itertools import product
+from math import inf
+from time import monotonic
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -213,14 +215,18 @@ def shape_similarities(own: Words, others: Sequence[Words]) -> NDArray[np.float6
     return similar
 
 
-def map_names(source: syntax.Rulesheet, target: syntax.Rulesheet) -> NameMap:
-    """Match the names of two sheets; see the module."""
+def map_names(source: syntax.Rulesheet, target: syntax.Rulesheet, seconds: float = inf) -> NameMap:
+    """Match the names of two sheets; see the module.
+
+    The score is 0 if that takes longer than so many seconds, as with hundreds of names that play the same part.
+    """
+    end = monotonic() + seconds
     readers = _Reader(source), _Reader(target)
     matching = _Matching(*readers)
     most = matching.score
     if most >= _LEAST_SHARED:
         matching.match_alike()
-    return (matching if matching.score >= most else _Matching(*readers)).result()
+    return (matching if matching.score >= most else _Matching(*readers)).result(end)
 
 
 class _Matching:
@@ -235,9 +241,11 @@ class _Matching:
         self.matches: list[tuple[int, int]] = []
         self._is_free = [np.ones(len(names), np.bool_) for names in self._lists]
 
-    def result(self) -> NameMap:
-        """Match names until no pair is similar enough; return the map."""
+    def result(self, end: float) -> NameMap:
+        """Match names until no pair is similar enough; return the map. Give up at a time of `time.monotonic`."""
         while pairs := self._next_pairs():
+            if monotonic() > end:
+                return NameMap(0.0, {})
             for left, right in pairs:
                 self._match(left, right)
         sources, targets = self._lists

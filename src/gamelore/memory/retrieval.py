@@ -37,6 +37,7 @@ LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""
 _MOST_MAPS, _AS_NEAR = 3, 0.9  # games that are mapped; share of the best score that is as good
 _RENAMING_SECONDS = 1.0  # of the comparisons with games whose rules have the same shapes
+_MAPPING_SECONDS = 0.5  # of a map
 _log = logging.getLogger(__name__)
 
 
@@ -145,7 +146,7 @@ class Relatives:
 
 def _carried_value(game: Game, row: GameRow, source: Rulesheet, lessons: Lessons) -> CarriedValue | None:
     """Return the value of a game, carried to another; None if it is no variant, says nothing there, or is damaged."""
-    names = map_names(source, game.rulesheet)
+    names = map_names(source, game.rulesheet, _MAPPING_SECONDS)
     moved = None
     with _leaving_out(lessons, row.name):
         value = _newest_value(row.rules_hash, lessons) if names.score >= LEAST_LIKENESS else None
