@@ -7,6 +7,7 @@ import pytest
 
 from evaluators import native_game
 from gamelore import rulesheets
+from gamelore.analysis import symmetry
 from gamelore.analysis.symmetry import StepCounter, step_counter
 from gamelore.game.game import Game
 from gamelore.gdl import syntax
@@ -202,3 +203,10 @@ def test_public_sheets(shared, name, first, last, length):
 @pytest.mark.parametrize("name", ["eightPuzzle", "knightmove", "ticTacToe"])
 def test_public_sheets_without(shared, name):
     assert step_counter(rulesheets.load(shared / "games" / f"{name}.kif")) is None
+
+
+def test_a_counter_that_takes_too_long_to_follow_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = rulesheets.load("fivemensmorris:cap=20")
+    assert getattr(step_counter(game), "length", 0) == 20
+    monkeypatch.setattr(symmetry, "MOST_VALUES", 10)
+    assert step_counter(game) is None

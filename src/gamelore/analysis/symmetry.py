@@ -512,6 +512,7 @@ def affordable_program(sheet: Rulesheet, names: Names) -> GroundProgram:
 
 LONGEST = 10_000  # largest number of plies for which a counter is followed
 SHORTEST = 2  # a counter must have more values than this
+MOST_VALUES = 3_000_000  # of nodes in the course of a counter, about a second for each million
 
 Config = frozenset[int]  # a value of a counter: its facts that hold
 Course = list[Config]  # the values of a counter from the first state on, without repetition
@@ -682,12 +683,13 @@ def _outputs_along(circuit: Circuit, own: Collection[int], course: Course) -> li
     """Return literals for `terminal` and the goals, for each value of the course until the match is over.
 
     Equal literals stand for equal functions. The result is empty if a loop reads the counter, because loops are not
-    analysed.
+    analysed, and where it would take seconds.
     """
     outputs = circuit.outputs["terminal"] + circuit.outputs["goal"]
     read = _reads(circuit, {1 + fact: 1 for fact in own}, FALSE)
     depending = [node for node in np.flatnonzero(needed_nodes(circuit, outputs)).tolist() if read[node]]
-    if not {node for loop in circuit.loops for node in loop.variables}.isdisjoint(depending):
+    are_loops = not {node for loop in circuit.loops for node in loop.variables}.isdisjoint(depending)
+    if are_loops or len(course) * len(depending) > MOST_VALUES:
         return []
     gates: Gates = {}
 
