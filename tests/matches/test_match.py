@@ -84,6 +84,13 @@ def test_a_joint_move_that_fails_changes_nothing(graph_of, monkeypatch) -> None:
     assert (match.pending(), match.ply, match.choices) == ((0,), 0, [])
     match.submit(0, 4)
     assert (match.pending(), match.choices) == ((0, 1), [[4, 0]])
+    again = MatchState(match.graph)
+    with monkeypatch.context() as patched:
+        patched.setattr(match.graph, "successor", fails)
+        with pytest.raises(MemoryError):
+            again.play((3, 0))
+    again.play((4, 0))
+    assert again.choices == match.choices
 
 
 def test_moving_twice_or_after_the_end_is_refused(graph_of) -> None:

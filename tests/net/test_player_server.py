@@ -304,8 +304,8 @@ def test_a_start_that_fails_late():
     assert played(start) == ["nil", "busy"]
 
 
-def test_a_match_goes_on_with_its_follower_if_the_player_cannot_begin():
-    """The first legal moves are made; what the host stops is told nobody, because no player has played it."""
+def test_a_match_goes_on_with_its_follower_if_the_player_cannot_begin(caplog: pytest.LogCaptureFixture):
+    """The first legal moves are made, and the log says that they are not the player's."""
     followers: Any = FakeWorkers()
 
     async def start(server: PlayerServer, workers: FakeWorkers) -> list[str]:
@@ -316,9 +316,10 @@ def test_a_match_goes_on_with_its_follower_if_the_player_cannot_begin():
         return replies
 
     *replies, info = played(start, followers=followers)
-    assert replies == ["ready", "a", "a", "nil"]
+    assert replies == ["ready", "a", "a", "done"]
     assert "available" in info
     assert followers.happened == ["start", "advance", "advance", "abort"]
+    assert caplog.text.count("the player made no move: it could not begin the match") == 2
 
 
 def test_a_match_without_player_and_follower_is_refused():

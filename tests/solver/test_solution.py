@@ -265,7 +265,7 @@ def test_positions_that_the_counter_keeps_out_of_reach_are_no_faults(end: str) -
     assert (solution.values, solution.num_positions) == ((50, 50), 13)
 
 
-def test_a_win_that_comes_after_the_end_of_the_counter_is_none() -> None:
+def test_a_win_that_comes_after_the_end_of_the_counter_has_its_distance() -> None:
     """a needs four steps, which are seven plies; the match ends after four plies as a draw."""
     sheet = """
         (role a) (role b) (init (at 0)) (init (turn a)) (init (step 1))
@@ -280,7 +280,7 @@ def test_a_win_that_comes_after_the_end_of_the_counter_is_none() -> None:
         (<= (goal ?r 50) (role ?r) (not (true (at 4))))
     """
     soon = solve(gamelore.load(sheet), cache=False)
-    assert (soon.values, soon.left_out) == ((50, 50), ())
+    assert (soon.values, soon.distance, len(soon.left_out)) == ((100, 0), 7, 5)
     longer = sheet.replace("(true (step 5))", "(true (step 9))") + " ".join(f"(succ {i} {i + 1})" for i in range(5, 9))
     late = solve(gamelore.load(longer), cache=False)
     assert (late.values, late.distance, len(late.left_out)) == ((100, 0), 7, 9)

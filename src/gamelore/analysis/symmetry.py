@@ -464,9 +464,9 @@ def symmetries(game: Game, bounds: Bounds | None = None) -> Symmetries:
     arrays = cache.load_arrays(key)
     if arrays is not None:
         return Symmetries(game, arrays["facts"], arrays["actions"], str(arrays["why"]))
-    is_cut = Budget(AFFORDABLE).is_cut  # by what a budget around this call has left
     group = find(game, bounds)
-    if not (group.why and is_cut):
+    # a budget around this call may have cut the grounding
+    if group.num > 1 or not group.why or not Budget(AFFORDABLE).is_cut:
         cache.store_arrays(key, {"facts": group.facts, "actions": group.actions, "why": np.array(group.why)})
     return group
 
@@ -688,8 +688,7 @@ def _outputs_along(circuit: Circuit, own: Collection[int], course: Course) -> li
     outputs = circuit.outputs["terminal"] + circuit.outputs["goal"]
     read = _reads(circuit, {1 + fact: 1 for fact in own}, FALSE)
     depending = [node for node in np.flatnonzero(needed_nodes(circuit, outputs)).tolist() if read[node]]
-    are_loops = not {node for loop in circuit.loops for node in loop.variables}.isdisjoint(depending)
-    if are_loops or len(course) * len(depending) > MOST_VALUES:
+    if not {node for loop in circuit.loops for node in loop.variables}.isdisjoint(depending):
         return []
     gates: Gates = {}
 
@@ -711,6 +710,8 @@ def _outputs_along(circuit: Circuit, own: Collection[int], course: Course) -> li
     course_of_outputs: list[tuple[GateLiteral, ...]] = []
     for config in course:
         course_of_outputs.append(fixed(config))
+        if len(course_of_outputs) * len(depending) > MOST_VALUES:
+            return []
         if course_of_outputs[-1][0] == TRUE:
             break
     return course_of_outputs

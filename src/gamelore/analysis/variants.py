@@ -28,13 +28,13 @@ from functools import cache
 from hashlib import blake2b
 from itertools import product
 from math import inf
-from time import monotonic
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..gdl import syntax
+from ..gdl.limits import processor_time
 from ..gdl.syntax import KEYWORD_ARITY
 from ..ground.program import Words, mixed
 
@@ -218,9 +218,10 @@ def shape_similarities(own: Words, others: Sequence[Words]) -> NDArray[np.float6
 def map_names(source: syntax.Rulesheet, target: syntax.Rulesheet, seconds: float = inf) -> NameMap:
     """Match the names of two sheets; see the module.
 
-    The score is 0 if that takes longer than so many seconds, as with hundreds of names that play the same part.
+    The score is 0 if that takes more processor time than so many seconds, as it does with hundreds of names that play
+    the same part.
     """
-    end = monotonic() + seconds
+    end = processor_time() + seconds
     readers = _Reader(source), _Reader(target)
     matching = _Matching(*readers)
     most = matching.score
@@ -242,9 +243,9 @@ class _Matching:
         self._is_free = [np.ones(len(names), np.bool_) for names in self._lists]
 
     def result(self, end: float) -> NameMap:
-        """Match names until no pair is similar enough; return the map. Give up at a time of `time.monotonic`."""
+        """Match names until no pair is similar enough; return the map. Give up at the end of a time."""
         while pairs := self._next_pairs():
-            if monotonic() > end:
+            if processor_time() > end:
                 return NameMap(0.0, {})
             for left, right in pairs:
                 self._match(left, right)

@@ -102,7 +102,7 @@ class Names:
         return number, tuple(self.ground_term(argument) for argument in arguments)
 
     def place_of_role(self, role: GroundTerm) -> tuple[int, GroundTerm]:
-        """Return the sort key of a role: roles have the order of their facts in the rules."""
+        """Return the sort key of a role: roles have the order of their facts in the rules; other terms come last."""
         return self.declared_roles.get(role, len(self.declared_roles)), role
 
     def goal_value(self, term: GroundTerm) -> int | None:

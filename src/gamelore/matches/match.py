@@ -158,9 +158,14 @@ class MatchState:
             self._open_ply()
 
     def play(self, joint: Sequence[int | str]) -> None:
-        """Make a joint move: submit the move of each role, in their order."""
-        for role, move in enumerate(joint):
-            self.submit(role, move)
+        """Make a joint move: submit the move of each role, in their order. After an error, the match is unchanged."""
+        before = list(self._submitted)
+        try:
+            for role, move in enumerate(joint):
+                self.submit(role, move)
+        except BaseException:
+            self._submitted = before
+            raise
 
     def note(self, role: int, kind: str, text: str = "") -> None:
         """Add an event to the record of the match."""

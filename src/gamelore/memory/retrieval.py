@@ -20,6 +20,7 @@ import numpy as np
 from ..analysis.isomorphism import Renaming, find_renaming
 from ..analysis.variants import NameMap, map_facts, map_names, rule_shapes, shape_similarities
 from ..errors import KnowledgeError
+from ..gdl.limits import processor_time
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON, naming_lesson
 from ..search.value import LinearValue
@@ -146,7 +147,10 @@ class Relatives:
 
 def _carried_value(game: Game, row: GameRow, source: Rulesheet, lessons: Lessons) -> CarriedValue | None:
     """Return the value of a game, carried to another; None if it is no variant, says nothing there, or is damaged."""
+    begin = processor_time()
     names = map_names(source, game.rulesheet, _MAPPING_SECONDS)
+    if processor_time() - begin > _MAPPING_SECONDS:
+        _log.warning("not enough time to compare the rules with those of %s", row.name)
     moved = None
     with _leaving_out(lessons, row.name):
         value = _newest_value(row.rules_hash, lessons) if names.score >= LEAST_LIKENESS else None

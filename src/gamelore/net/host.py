@@ -151,18 +151,17 @@ class RemoteSeat:
         while True:
             try:
                 reply = await self._post(message, seconds)
-                seconds = deadline - time.monotonic() - AGAIN
-                if not is_busy(reply) or seconds <= 0:
+                if not is_busy(reply) or deadline - time.monotonic() <= 2 * AGAIN:
                     return reply
             except ConnectionRefusedError:
-                seconds = deadline - time.monotonic() - AGAIN
-                if seconds <= 0:
+                if deadline - time.monotonic() <= 2 * AGAIN:
                     raise
             except TimeoutError:
                 if reply:  # to an earlier attempt: busy
                     return reply
                 raise
             await asyncio.sleep(AGAIN)
+            seconds = deadline - time.monotonic() - AGAIN  # ends before the caller gives up
 
     async def play(self, match: str, moves: Moves, seconds: float) -> str:
         """See `Seat.play`."""
@@ -232,7 +231,7 @@ class LocalSeat:
         """Wait for the player's calls, let the player learn from finished matches, and close it."""
         try:
             await self._do(self._learn)
-            self._check()
+            await self._do(self._check)
             if isinstance(self.player, LastingLearner):
                 await self._do(self.player.close)
         finally:
@@ -317,7 +316,7 @@ class LocalSeat:
             try:
                 return work()
             except (OSError, ProtocolError) as error:
-                raise GameloreError(f"{self.name}: {type(error).__name__}: {error}") from error
+                raise GameloreError(f"the player failed with {type(error).__name__}: {error}") from error
 
         return await asyncio.shield(asyncio.wrap_future(self._thread.submit(guarded)))
 

@@ -194,6 +194,8 @@ class PlayerServer:
                 await asyncio.wait({following})
             if following is None or _result(following) is None:
                 self._let_go(session)
+            else:
+                session.tell(logging.INFO, "goes on without the player, by first legal moves")
         else:
             role, clocks = printable(start.role), (start.startclock, start.playclock)
             session.tell(logging.INFO, "begins, the role is %s, the clocks are %d and %d s", role, *clocks)
@@ -443,8 +445,10 @@ class _Session:
         """Find the reply of a turn; the player may think until `until`. Another task may set the reply before."""
         async with self._order:
             try:
-                if (running := await asyncio.shield(self.begun)) is not None:
-                    await self._play(running, turn, until)
+                running = await asyncio.shield(self.begun)
+                if running is None:
+                    raise GameloreError("it could not begin the match")
+                await self._play(running, turn, until)
             finally:
                 await turn.wait_for_legal()
                 turn.decide()
@@ -496,10 +500,10 @@ class _Session:
             await asyncio.gather(choosing, return_exceptions=True)
 
     async def stop(self, moves: Moves) -> bool:
-        """End the match and write it to disk. Return False if the match never began."""
+        """End the match and write it to disk, unless only a follower knew it. Return False if it never began."""
         async with self._order:
             if (running := await asyncio.shield(self.begun)) is None:
-                return False
+                return self.following is not None
             ended = await running.stop(moves)
         goals = " ".join("?" if goal is None else str(goal) for goal in ended.goals)
         missed = ", at least one turn was missed" if ended.is_desynchronised else ""

@@ -7,7 +7,8 @@ positions count as one position (analysis/symmetry.py).
 Some games have a step counter that only ends matches, with half of the points for each role. The solution leaves out
 such a counter: values and distances are those of the game without it, and `Solution.left_out` lists its facts. In the
 game without the counter, a match need not end. An endless match gives half of the points to each role, like a match
-that the counter ends.
+that the counter ends. A win whose distance is larger than the number of plies that the counter leaves is none in the
+match.
 
 A solution file is memory-mapped for reading. Its format:
 
@@ -256,7 +257,7 @@ def _from_file(game: Game, memory: int, symmetry: bool, patience: float, progres
 
 
 def _worked_out(game: Game, memory: int, symmetry: bool, patience: float, progress: Progress) -> Solution:
-    """Solve a game, without its step counter if possible, and if this does not end the match before a forced end."""
+    """Solve a game, without its step counter if possible."""
     begin = time.process_time()
     trivial = Symmetries.trivial(game)
     sample_matches(TurnGame(game, Canonical(trivial)))  # before the search for symmetries
@@ -265,10 +266,7 @@ def _worked_out(game: Game, memory: int, symmetry: bool, patience: float, progre
         counter = step_counter(game) if game.num_roles == 2 else None
         solution = _solved(game, group, counter, memory, patience, progress)
     except CounterMattersError:
-        solution, counter = _solved(game, group, None, memory, patience, progress), None
-    if counter is not None and counter.ends and solution.distance > counter.length:
-        with suppress(GameloreError):  # which may be too large with its counter
-            solution = _solved(game, group, None, memory, patience, progress)
+        solution = _solved(game, group, None, memory, patience, progress)
     return replace(solution, seconds=time.process_time() - begin)
 
 
