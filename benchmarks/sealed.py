@@ -33,6 +33,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from gamelore.gdl.syntax import FORM, And, Atom, Condition, Constant, Distinct, Not, Or, Rule, Term, Variable, parse
 
@@ -152,9 +155,13 @@ def rules_hash(path: Path) -> str:
     return parse(path.read_text(encoding="utf-8", errors="replace"), path).rules_hash
 
 
-def main(folder: str, option: str = "") -> None:
-    new = text(Path(folder))
-    if option != "--check":
+def main(
+    folder: Annotated[Path, typer.Argument(help="folder of the public rulesheets")],
+    check: Annotated[bool, typer.Option("--check", help="compare the file, and write nothing")] = False,
+) -> None:
+    """Draw the lot that seals a fifth of the families, or compare the file with it."""
+    new = text(folder)
+    if not check:
         FAMILIES.write_text(new, encoding="ascii")
     elif FAMILIES.read_text(encoding="ascii") != new:
         sys.exit(
@@ -163,4 +170,4 @@ def main(folder: str, option: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    typer.run(main)

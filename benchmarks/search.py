@@ -10,12 +10,13 @@ is 8 x 6). All code is loaded before.
 
 from __future__ import annotations
 
-import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 import gamelore
@@ -26,7 +27,6 @@ from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.search.value import LinearValue
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "games"
 GAMES = {  # sheet -> game of OpenSpiel, and the wanted simulations per CPU-second
     "connectFour": ("connect_four", 500_000),
     "breakthrough": ("breakthrough", 400_000),
@@ -90,7 +90,16 @@ def theirs(name: str) -> float:
         simulations = int(simulations * max(2.0, SECOND / max(spent, 1e-3)))
 
 
-def main(names: list[str]) -> None:
+def main(
+    names: Annotated[
+        list[str] | None, typer.Argument(help=f"names of sheets: {', '.join(GAMES)}; all by default")
+    ] = None,
+    sheets: Annotated[Path, typer.Option(help="folder of the public rulesheets")] = Path("../shared/games"),
+) -> None:
+    """Measure simulations per CPU-second of the player gamelore, beside OpenSpiel."""
+    for name in names or []:
+        if name not in GAMES:
+            raise typer.BadParameter(f"expected one of {', '.join(GAMES)}, got {name!r}")
     settings = ChampionSettings()
     print(f"settings: {settings.growth}")
     print(
@@ -99,7 +108,7 @@ def main(names: list[str]) -> None:
     )
     for name in names or list(GAMES):
         peer, wanted = GAMES[name]
-        game = gamelore.load(SHARED / f"{name}.kif")
+        game = gamelore.load(sheets / f"{name}.kif")
         without, _ = first_rate(Search(game, settings.growth), None)
         value, growth = taught(game)
         search = Search(game, growth)
@@ -115,4 +124,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    typer.run(main)

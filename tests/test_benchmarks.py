@@ -704,14 +704,13 @@ def test_search(script_of: Scripts, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     script = script_of("search.py")
     small: dict[str, Any] = {
         "GAMES": {"connectfour": ("connect_four", 1000)},
-        "SHARED": gamelore.rulesheets.path("connectfour").parent,
         "LESSON": TeachingSettings(simulations=1000),
         "SECOND": 0.01,
         "PRACTICE": 100,
     }
     for name, value in small.items():
         monkeypatch.setitem(script["main"].__globals__, name, value)
-    script["main"]([])
+    script["main"](sheets=gamelore.rulesheets.path("connectfour").parent)
     settings, head, row = capsys.readouterr().out.splitlines()
     assert settings.startswith("settings: GrowthSettings(")
     assert head.split()[:3] == ["game", "first", "state"]

@@ -45,7 +45,7 @@ def test_a_changed_file_is_noticed(shared: Path, monkeypatch: pytest.MonkeyPatch
     changed.write_text(SEALED["FAMILIES"].read_text(encoding="ascii").replace('kind = "open"', 'kind = "sealed"', 1))
     monkeypatch.setitem(SEALED["main"].__globals__, "FAMILIES", changed)
     with pytest.raises(SystemExit, match="the lot is drawn once"):
-        SEALED["main"](str(shared / "games"), "--check")
+        SEALED["main"](shared / "games", check=True)
 
 
 def test_variants_are_in_one_family() -> None:
