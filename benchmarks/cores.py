@@ -6,12 +6,13 @@ pairs with the same two random plies and sides swapped. A row is printed for eac
 with the interval over its pairs, and how many times as many simulations they complete.
 
 `--apart` gives each thread a tree of its own, as the player does with a budget of simulations. With `--csv`, each match
-is a row, and matches that are there already are not played again.
+is a row, and matches that are there already are not played again. Rows belong to a version of the code; `--version
+NAME` goes on with those of an earlier one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -22,7 +23,8 @@ import typer
 
 import gamelore
 from gamelore.game.game import Game, Position
-from gamelore.lab.stats import mean_interval
+from gamelore.lab.experiment import code_version
+from gamelore.lab.stats import score_interval
 from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher
@@ -87,28 +89,36 @@ class Table:
         return side.choice(role, side.key)
 
 
-def played(table: Table, number: int) -> dict[str, str]:
+def played(table: Table, number: int, settings: Mapping[str, str]) -> dict[str, str]:
     """Play a match; return its row."""
     score = table.play(number)
     rates = [f"{np.mean(own) if own else np.nan:.0f}" for own in table.rates]
-    row = {"game": table.game.name} | settings_of(table.seconds, table.teaching, table.shared)
-    return row | {"number": str(number), "score": str(score), "two": rates[0], "one": rates[1]}
+    return {
+        "game": table.game.name,
+        **settings,
+        "number": str(number),
+        "score": str(score),
+        "two": rates[0],
+        "one": rates[1],
+    }
 
 
-def settings_of(seconds: float, teaching: int, shared: bool) -> dict[str, str]:
+def settings_of(seconds: float, teaching: int, shared: bool, version: str) -> dict[str, str]:
     """Return the columns that tell how a match was played."""
-    return {"seconds": f"{seconds:g}", "teaching": str(teaching), "trees": "one" if shared else "two"}
+    trees = "one" if shared else "two"
+    return {"seconds": f"{seconds:g}", "teaching": str(teaching), "trees": trees, "version": version}
 
 
 def report(rows: Sequence[dict[str, str]]) -> None:
-    """Print the score and the ratio of simulations of each game, and of all pairs together."""
+    """Print the score and the ratio of simulations of each game, and of all pairs together, a cluster for each game."""
     print("| game | pairs | score of two threads, % | simulations |\n|---|---|---|---|")
     names = sorted({row["game"] for row in rows})
     for name in [*names, "together"]:
         pairs = [pair for pair in pairs_of(rows) if name in (pair[0]["game"], "together")]
-        score = mean_interval([50 * (float(one["score"]) + float(two["score"])) for one, two in pairs])
+        scores = [(float(one["score"]) + float(two["score"])) / 2 for one, two in pairs]
+        score = score_interval(scores, [one["game"] for one, _ in pairs] if name == "together" else None)
         ratios = [float(row["two"]) / float(row["one"]) for pair in pairs for row in pair]
-        result = f"{score.mean:.0f} ± {score.mean - score.low:.0f} | {np.nanmedian(ratios):.2f} times"
+        result = f"{100 * score.mean:.0f} ± {100 * score.half_width:.0f} | {np.nanmedian(ratios):.2f} times"
         print(f"| {name} | {len(pairs)} | {result} |")
 
 
@@ -130,9 +140,11 @@ def main(
     games: Annotated[str, typer.Option(help="names of sheets with commas")] = GAMES,
     apart: Annotated[bool, typer.Option(help="a tree for each thread")] = False,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="file for the rows; those in it are kept")] = None,
+    version: Annotated[str, typer.Option(help="version of the code whose rows go on")] = "",
 ) -> None:
     """Play two threads against one."""
-    wanted, names = settings_of(seconds, teaching, not apart), games.split(",")
+    wanted = settings_of(seconds, teaching, not apart, version or code_version("search"))
+    names = games.split(",")
     rows = [row for row in read(csv_file) if wanted.items() <= row.items() and row["game"] in names]
     done = {(row["game"], int(row["number"])) for row in rows}
     tables = dict[str, Table]()
@@ -141,7 +153,7 @@ def main(
             if (name, number) not in done:
                 if name not in tables:
                     tables[name] = Table(gamelore.load(sheets / f"{name}.kif"), seconds, teaching, not apart)
-                rows.append(played(tables[name], number))
+                rows.append(played(tables[name], number, wanted))
                 append(csv_file, rows[-1])
     report([row for row in rows if int(row["number"]) < matches])
 

@@ -2,8 +2,10 @@
 
 DIR is the `--out` of a measurement that takes days, such as `memory.py`, `transfer_map.py` or `growth.py`. Trials that
 only its store has are added to FILE, and those that only FILE has are added to the store, so the measurement goes on
-where another machine stopped. FILE has a JSON object for each trial, with the columns of gamelore.lab.results as keys,
-sorted by id and run. A trial that differs between the two is an error, and nothing is written.
+where another machine stopped. Teachings, notes and failures of DIR do not travel: where they are missing, the
+measurement makes them anew, so contests of two machines may be about different teachings of the same game. FILE has a
+JSON object for each trial, with the columns of gamelore.lab.results as keys, sorted by id and run. A trial that differs
+between the two is an error, and nothing is written.
 """
 
 from __future__ import annotations

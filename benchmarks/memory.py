@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -363,12 +363,16 @@ def parts_table(settings: Sequence[MemorySetting], store: ResultStore, sheets: S
             yield f"| {kind[0]} | {kind[1]:g} | {kind[2]:g} | {' | '.join(cells)} |"
 
 
-def decided(losers: Sequence[MemorySetting], again: ResultStore) -> Iterator[str]:
-    """Yield what the fresh matches of each contest say, and whether it is worse; see the module."""
+def decided(losers: Sequence[MemorySetting], again: ResultStore, open_arms: Container[Arm]) -> Iterator[str]:
+    """Yield what the fresh matches of each contest say, and whether it is worse; see the module.
+
+    losers     the contests of all arms that need fresh matches
+    open_arms  arms of which contests are missing, so that more may need them: nothing is decided there
+    """
     for arm in dict.fromkeys(setting.arm for setting in losers):
         own = [setting for setting in losers if setting.arm == arm]
         means = {setting.id: [*_means(again, setting.id).values()] for setting in own}
-        is_whole = all(len(means[setting.id]) == setting.runs for setting in own)
+        is_whole = arm not in open_arms and all(len(means[setting.id]) == setting.runs for setting in own)
         values = {name: p_of_harm(runs) for name, runs in means.items() if runs}
         are_worse = significant(values, LEVEL) if is_whole else []
         for setting in own:
@@ -460,14 +464,14 @@ def main(
             _play(studies, store, knowledge, workers, version)
         elif stage == "contests":
             _play(wanted, store, knowledge, workers, version)
-        losers = [fresh(setting) for setting in worse(wanted, store)] if stage != "study" else []
+        losers = [fresh(setting) for setting in worse(settings, store)] if stage != "study" else []
         if stage == "replay":
-            _play(losers, again, knowledge, workers, version, "replay")
+            _play(chosen(losers, arm, most), again, knowledge, workers, version, "replay")
         if stage != "study":
             for part in (table, parts_table, contrasts):
                 print(*part(wanted, store, sheets), "", sep="\n")
             print(f"perhaps worse: {', '.join(setting.id for setting in losers) or 'none'}")
-            print(*decided(losers, again), sep="\n")
+            print(*decided(losers, again, {x.arm for x in settings if len(store.by_run(x.id)) < x.runs}), sep="\n")
     failed = sum(long_runs.told_failures(_failures(knowledge, part)) for part in ("contests", "replay"))
     print(f"{len(list(knowledge.glob('*.db')))} teachings")
     raise typer.Exit(1 if failed else 0)

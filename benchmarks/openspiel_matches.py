@@ -21,7 +21,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +31,8 @@ import typer
 import cpu_clock  # noqa: F401 - before gamelore
 import gamelore
 from gamelore.game.game import Game, Position
-from gamelore.lab.stats import Interval, mean_interval
+from gamelore.lab.experiment import code_version
+from gamelore.lab.stats import Interval, score_interval
 from gamelore.matches.match import MatchState
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
@@ -166,16 +167,17 @@ def check(shared: Shared, game: Game, matches: int, seed: int) -> tuple[int, str
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """CPU seconds of a move; walks that teach gamelore; OpenSpiel's constant of UCT and playouts for a leaf."""
+    """CPU seconds of a move; walks that teach gamelore; OpenSpiel's constant of UCT and playouts of a leaf; version."""
 
     seconds: float
     teaching: int
     exploration: float
     rollouts: int
+    version: str
 
     @property
     def texts(self) -> dict[str, str]:
-        return {name: str(getattr(self, name)) for name in ("seconds", "teaching", "exploration", "rollouts")}
+        return {name: str(value) for name, value in asdict(self).items()}
 
 
 class TheirBot:
@@ -311,11 +313,16 @@ def played(table: Table, matches: int, done: set[int], limit: float) -> Iterator
 
 
 def score_of(rows: Sequence[dict[str, str]]) -> Interval:
-    """Return the score of a game in %, with the interval over its pairs."""
+    """Return the score of a game, with the interval over its complete pairs."""
     pairs: dict[int, list[float]] = defaultdict(list)
     for row in rows:
-        pairs[int(row["number"]) // 2].append(100 * float(row["score"]))
-    return mean_interval([float(np.mean(scores)) for scores in pairs.values()])
+        pairs[int(row["number"]) // 2].append(float(row["score"]))
+    return score_interval([float(np.mean(scores)) for scores in pairs.values() if len(scores) == 2])
+
+
+def percent(score: Interval) -> str:
+    """Return a score and its interval in %, as two cells of a table."""
+    return f"{100 * score.mean:.0f} | {100 * max(0, score.low):.0f} to {100 * min(1, score.high):.0f}"
 
 
 def report(rows: Sequence[dict[str, str]], names: Sequence[str]) -> None:
@@ -328,11 +335,9 @@ def report(rows: Sequence[dict[str, str]], names: Sequence[str]) -> None:
             continue
         score, spent = score_of(own), [sum(float(row[side]) for row in own) / len(own) for side in ("ours", "theirs")]
         scores.append(score.mean)
-        bounds = f"{max(0, score.low):.0f} to {min(100, score.high):.0f}"
         times = f"{spent[0]:.2f} / {spent[1]:.2f} | {spent[0] / spent[1]:.2f}"
-        print(f"| {name} | {len(own)} | {score.mean:.0f} | {bounds} | {times} |")
-    mean = mean_interval(scores)
-    print(f"| mean | | {mean.mean:.0f} | {max(0, mean.low):.0f} to {min(100, mean.high):.0f} | | |", flush=True)
+        print(f"| {name} | {len(own)} | {percent(score)} | {times} |")
+    print(f"| mean | | {percent(score_interval(scores))} | | |", flush=True)
 
 
 def main(
@@ -347,11 +352,15 @@ def main(
     ] = 1e9,
     games: Annotated[str, typer.Option(help="names of sheets with commas; by default all")] = "",
     csv_file: Annotated[Path | None, typer.Option("--csv", help="file for the rows; those in it are kept")] = None,
+    version: Annotated[str, typer.Option(help="version of the code whose rows go on")] = "",
     is_check: Annotated[bool, typer.Option("--check", help="compare the rules instead")] = False,
 ) -> None:
     """Play matches against OpenSpiel's MCTS, or compare the rules; exit with 1 if these differ."""
-    wanted = [shared for shared in GAMES if not games or shared.sheet in games.split(",")]
-    settings = Settings(seconds, teaching, exploration, rollouts)
+    names = games.split(",") if games else [shared.sheet for shared in GAMES]
+    if unknown := set(names) - {shared.sheet for shared in GAMES}:
+        raise typer.BadParameter(f"expected some of {', '.join(x.sheet for x in GAMES)}, got {', '.join(unknown)}")
+    wanted = [shared for shared in GAMES if shared.sheet in names]
+    settings = Settings(seconds, teaching, exploration, rollouts, version or code_version("search"))
     rows = [row for row in read(csv_file) if settings.texts.items() <= row.items()]
     differ = False
     for shared in wanted:

@@ -57,8 +57,11 @@ def games_by_lot(names: Sequence[str], folder: Path, runs: int, file: Path) -> l
         for name in rng.permutation(sorted(names)).tolist():
             if sum(own <= MOST_SECONDS for own in seconds.values()) < NUM_GAMES:
                 seconds[name] = position_seconds(gamelore.load(folder / f"{name}.kif"), runs)
-        write_whole(file, json.dumps(seconds))
-    seconds = json.loads(file.read_text())
+        write_whole(file, json.dumps({"names": sorted(names), "runs": runs, "seconds": seconds}))
+    lot = json.loads(file.read_text())
+    if (lot["names"], lot["runs"]) != (sorted(names), runs):
+        raise ExperimentError(f"expected the games and the runs of the lot in {file}, got others; choose another file")
+    seconds = lot["seconds"]
     return sorted((name for name in seconds if seconds[name] <= MOST_SECONDS), key=lambda name: seconds[name])
 
 
@@ -172,6 +175,8 @@ def main(
     version = (version or code_version("memory.recogniser")).removesuffix(about) + about
     os.environ["GAMELORE_KNOWLEDGE"] = str(out.with_suffix(".missing"))  # learners know nothing, and keep nothing
     names = game or []
+    if games is None and not names and not out.exists():
+        raise typer.BadParameter("expected games, got none; name some with --game, or a list for the lot with --games")
     if games is not None and not names:
         names = games_by_lot(json.loads(games.read_text()), folder, runs, out.with_suffix(".json"))
     rows: list[Row] = list(csv.DictReader(out.open(newline="", encoding="utf-8"))) if out.exists() else []

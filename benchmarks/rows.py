@@ -24,7 +24,7 @@ def append(path: Path | None, row: Mapping[str, str]) -> None:
         raise SystemExit(
             f"expected the columns {', '.join(row)} in {path}, got {', '.join(before[0])}; name another file"
         )
-    is_new = not path.exists()
+    is_new = not path.exists() or not path.stat().st_size
     with path.open("a", encoding="ascii", newline="") as file:
         writer = csv.DictWriter(file, list(row))
         if is_new:

@@ -4,8 +4,8 @@ python examples/greedy_player.py
 gamelore host tictactoe --player xplayer=http://127.0.0.1:9147 --player oplayer=random --matches 20
 """
 
+from gamelore import PositionPlayer
 from gamelore.net import serve
-from gamelore.players.player import PositionPlayer
 
 
 class Greedy(PositionPlayer):

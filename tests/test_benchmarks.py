@@ -74,12 +74,23 @@ def test_cores(tmp_path: Path) -> None:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "| connectfour | 1 |" in done.stdout
     rows = table.read_text(encoding="utf-8")
-    assert [row.split(",")[4] for row in rows.splitlines()] == ["number", "0", "1"]
+    assert [row.split(",")[5] for row in rows.splitlines()] == ["number", "0", "1"]
     subprocess.run(command, check=True, capture_output=True)
     assert table.read_text(encoding="utf-8") == rows, "both matches are in the table already"
+    table.write_text(rows.replace(rows.splitlines()[1].split(",")[4], "older"), encoding="utf-8")
+    older = subprocess.run([*command, "--version", "older"], check=True, capture_output=True, text=True)
+    assert older.stdout == done.stdout, "the rows of an earlier version are apart"
     table.write_text("game,score\nconnectfour,1\n", encoding="utf-8")
     refused = subprocess.run(command, capture_output=True, text=True)
     assert "expected the columns game, seconds" in refused.stderr
+
+
+def test_a_table_that_exists_and_is_empty_gets_its_columns(tmp_path: Path, script_of: Scripts) -> None:
+    script, table = script_of("rows.py"), tmp_path / "rows.csv"
+    table.touch()
+    for number in "01":
+        script["append"](table, {"game": "a", "number": number})
+    assert script["read"](table) == [{"game": "a", "number": "0"}, {"game": "a", "number": "1"}]
 
 
 def test_puzzles(tmp_path: Path) -> None:
@@ -329,6 +340,8 @@ def test_games_for_recognition(tmp_path: Path, script_of: Scripts, monkeypatch: 
     assert len(names) == 10
     assert len(measured) == len(set(measured))
     assert measured[-1] not in slow, "the lot ends with the tenth game"
+    with pytest.raises(ExperimentError, match=r"the games and the runs of the lot in .*, got others"):
+        script["games_by_lot"]("abcdefghijklmnopqrst", tmp_path, 32, tmp_path / "games.json")
 
 
 def test_series_of_a_killed_run_are_whole(tmp_path: Path, script_of: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,11 +462,13 @@ def test_fresh_matches_decide_about_memory(tmp_path: Path, script_of: Scripts) -
     losers = [MemorySetting(name, name, 1, 3, "known", (), 120.0, 1.0, 2.0, 1, 1) for name in means]
     losers[2] = replace(losers[2], arm="unrelated")
     with ResultStore(tmp_path / "results.db") as again:
-        assert [*script["decided"](losers, again)] == [f"{name}: no in 0 of 3 teachings" for name in means]
+        assert [*script["decided"](losers, again, ())] == [f"{name}: no in 0 of 3 teachings" for name in means]
         for loser in losers:
             results = [memory_result([[mean]]) for mean in means[loser.id]]
             again.add([Outcome(Trial(loser, run), result=result) for run, result in enumerate(results)], "1")
-        bad, good, worst = script["decided"](losers, again)
+        bad, good, worst = script["decided"](losers, again, ())
+        open_arm = next(script["decided"](losers, again, ("known",)))
+    assert open_arm.endswith("] in 3 of 3 teachings"), "more of them may need fresh matches"
     assert bad.startswith("bad: 31.0 [")
     assert bad.endswith("] in 3 of 3 teachings, worse")
     assert good.endswith("] in 3 of 3 teachings")
@@ -614,6 +629,11 @@ def test_openspiel_matches(shared: Path, tmp_path: Path) -> None:
     command = [sys.executable, script, *sheets, "--check", "--matches", "2"]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     assert done.stdout.count(" positions compared, equal") == 5
+    unknown = subprocess.run(
+        [*command, "--games", "hexx,hex"], capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
+    )
+    assert unknown.returncode == 2
+    assert "got hexx" in unknown.stderr
     table = tmp_path / "rows.csv"
     options = ["--games", "breakthroughSmall", "--seconds", "0.001", "--matches", "2", "--csv", table]
     for _ in range(2):

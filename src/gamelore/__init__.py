@@ -6,9 +6,9 @@ It reads the rules of a game in GDL, compiles them, plays the game, learns, and 
     position = game.start().play({"xplayer": "(mark 2 2)", "oplayer": "noop"})
     matches = gamelore.play(game, {"xplayer": "gamelore", "oplayer": my_function}, matches=100)
 
-The package consists of rooms: gdl, ground, circuit, game, players, matches, learning, net, lab, api, envs, cli (see
-docs/architecture.md). These are the terms of the package, in the order in which the rooms need them. Names of counts
-begin with `num_`. Docstrings state the shapes of arrays, such as `[batch, words]`.
+The package consists of rooms, from `gdl` to `cli` (see docs/architecture.md). These are its terms, in the order in
+which the rooms need them. Names of counts begin with `num_`. Docstrings state the shapes of arrays, such as
+`[batch, words]`.
 
     game          the rules of a game; `Game`
     rulesheet     the text of a game's rules in GDL, the Game Description Language

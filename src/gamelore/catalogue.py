@@ -215,7 +215,7 @@ def _own_kind(path: Path, name: str, spec: str) -> PlayerKind:
         definition = "no such name" if own is None else repr(own)
         raise GameloreError(
             f"expected the class of a player with the name {name} in {path}, got {definition}; derive the class from "
-            "gamelore.players.player.Player"
+            "gamelore.Player or gamelore.PositionPlayer"
         )
     return PlayerKind(inspect.getdoc(own) or "", options_of(own), partial(_made, own, spec))
 

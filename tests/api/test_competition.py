@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import gamelore
 from commands import run, run_json
 from gamelore import ExperimentError, GameloreError, Position, Tournament
+from gamelore.lab.results import store_path
 
 
 def first(position: Position, role: str) -> str:
@@ -106,6 +109,14 @@ def test_processes_give_the_same_matches(tmp_path: Path) -> None:
     alone = gamelore.tournament("connect3", ["egreedy", "random"], matches=12, seed=1)
     shared = gamelore.tournament("connect3", ["egreedy", "random"], matches=12, seed=1, workers=2, progress=False)
     assert alone.rows == shared.rows
+
+
+def test_processes_play_with_the_engine_of_the_game(tmp_path: Path) -> None:
+    for engine in ("native", "reasoner"):
+        game = gamelore.load("tictactoe", engine=engine)  # type: ignore[arg-type]
+        gamelore.tournament(game, ["egreedy", "random"], matches=1, out=tmp_path / engine, progress=False)
+        with closing(sqlite3.connect(store_path(tmp_path / engine))) as store:
+            assert store.execute("SELECT DISTINCT engine FROM trial").fetchall() == [(engine,)]
 
 
 def test_three_roles_sit_in_all_orders() -> None:

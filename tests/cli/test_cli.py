@@ -584,6 +584,7 @@ def test_transfer_writes_a_report_and_refuses_a_folder_of_other_settings(tmp_pat
     assert "expected the folder of an experiment" in run("matches", tmp_path, rows, "--force", code=2)
     assert "expected SOURCE and at least one TARGET" in run("transfer", "tictactoe", code=2)
     assert "did you mean connect3" in run("transfer", "tictactoe", "conect3", code=2)
+    assert "expected no roles with --every-pair" in run("transfer", "--every-pair", "--source-role", "red", code=2)
     message = run("transfer", "tictactoe", "connect3", "--target-role", "blue", code=2)
     assert "expected a role of connect3 (red, yellow), got 'blue'" in message
 

@@ -62,7 +62,17 @@ def test_mistakes_in_the_command_line(tmp_path: Path) -> None:
     assert "expected some of the cores" in run(*arguments(tmp_path, "--cores", "no"), code=2).stderr
     assert "name the folder src" in run(*arguments(tmp_path, a="random@/no/tree"), code=2).stderr
     assert "give both clocks" in run(*arguments(tmp_path, a="ggp:true"), code=2).stderr
-    assert "expected a folder of data" in run(*arguments(tmp_path, "--data-b", tmp_path / "no"), code=2).stderr
+    outside = arguments(tmp_path, "--data-b", tmp_path / "no", b="ggp:true")
+    assert "expected a folder of data" in run(*outside, code=2).stderr
+    for option in ("--data", "--data-a", "--data-b", "--rewritten-sheet", "--replay-faulty"):
+        value = [tmp_path] if option.startswith("--data") else []
+        assert (
+            f"expected ggp:COMMAND with {option}, got random"
+            in run(*arguments(tmp_path, option, *value), code=2).stderr
+        )
+    outside = arguments(tmp_path, "--data-a", tmp_path, b="ggp:true")
+    assert "expected ggp:COMMAND with --data-a, got random; leave --data-a out" in run(*outside, code=2).stderr
+    assert "expected different cores" in run(*arguments(tmp_path, "--cores", f"{CORE},{CORE}"), code=2).stderr
     alone = [word for word in arguments(tmp_path, "--cores", f"{CORE},{CORE}") if word != "--share-core"]
     assert "expected different cores" in (told := run(*alone, code=2).stderr)
     assert "--share-core" in told

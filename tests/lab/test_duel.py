@@ -8,9 +8,11 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gamelore
@@ -20,7 +22,7 @@ from gamelore.lab import duel as module
 from gamelore.lab.duel import Duel, DuelSettings, GameScore, overall
 from gamelore.lab.results import ResultStore, store_path
 from gamelore.lab.seats import Contender
-from gamelore.lab.stats import Interval, mean_interval, share_interval
+from gamelore.lab.stats import Interval, clustered_interval, mean_interval, share_interval
 from gamelore.net.messages import Info, Play, Start, parse
 
 CORE = min(os.sched_getaffinity(0))
@@ -69,7 +71,7 @@ def rows(folder: Path, game: str = "tictactoe", attempt: int = 0) -> dict[int, d
 
 def played(row: Mapping[str, Any]) -> list[Any]:
     """What the players decided in a match, without times."""
-    return [row[name] for name in ("round", "seat", "score", "goals", "plies", "end", "opening", "moves", "events")]
+    return [row[name] for name in ("round", "seat", "goals", "plies", "end", "opening", "moves", "events")]
 
 
 def test_a_resumed_run_plays_the_same_matches(tmp_path: Path) -> None:
@@ -118,15 +120,15 @@ def test_other_code_in_a_tree_is_another_duel(tmp_path: Path) -> None:
 
 
 def test_pairs_share_an_opening_and_swap_sides(tmp_path: Path) -> None:
-    run(make(tmp_path, "egreedy", "random", 8, half_from_start=True))
+    (score,) = run(make(tmp_path, "egreedy", "random", 8, half_from_start=True))
     matches = list(rows(tmp_path).values())
     assert [(row["round"], row["seat"]) for row in matches] == [(i // 2, i % 2) for i in range(8)]
     for left, right in zip(matches[::2], matches[1::2], strict=True):
         assert left["opening"] == right["opening"]
         assert [seat["contender"] for seat in left["seats"]] == ["A", "B"]
         assert [seat["contender"] for seat in right["seats"]] == ["B", "A"]
-        assert left["score"] == left["goals"][0] / 100
-        assert right["score"] == right["goals"][1] / 100
+    pairs = zip(matches[::2], matches[1::2], strict=True)
+    assert score.score.mean == np.mean([(left["goals"][0] + right["goals"][1]) / 200 for left, right in pairs])
     assert [len(row["opening"]) for row in matches] == [0, 0, 2, 2, 0, 0, 2, 2]
     assert matches[2]["opening"] != matches[6]["opening"]
     game = gamelore.load("tictactoe")
@@ -154,8 +156,9 @@ def test_moves_at_the_same_time_and_three_roles(tmp_path: Path) -> None:
     assert (len(three.matches), three.score.num) == (6, 2)  # whole rounds
     contenders = ["".join(seat["contender"] for seat in row["seats"]) for row in three.matches.values()]
     assert contenders == ["ABB", "BAB", "BBA"] * 2
+    goals = [row["goals"][row["seat"]] / 100 for row in three.matches.values()]
+    assert three.score.mean == pytest.approx(sum(goals) / 6)
     for row in three.matches.values():
-        assert row["score"] == row["goals"][row["seat"]] / 100
         assert all(seat["play_cpu"] > 0 for seat in row["seats"])
 
 
@@ -195,7 +198,7 @@ def test_settings_that_do_not_fit(tmp_path: Path) -> None:
         make(tmp_path, "random", "random", 2, ["tictactoe", "tictactoe"])
     with pytest.raises(GameloreError, match="give both clocks"):
         make(tmp_path, "random", "ggp:true", 2)
-    with pytest.raises(GameloreError, match="give each seat a core"):
+    with pytest.raises(GameloreError, match="give each player a core"):
         make(tmp_path, "random", "ggp:true", 2, startclock=1, playclock=1)
     with pytest.raises(GameloreError, match="a startclock and a playclock, or none"):
         DuelSettings(playclock=1)
@@ -218,6 +221,30 @@ def test_a_late_move_is_an_event_and_the_next_match_goes_on(tmp_path: Path) -> N
     assert (score.faults(0), score.faults(1)) == (0, 1)
     assert not first["is_faulty"]  # such matches are played again only if another program was at fault
     assert len(first["seats"][1]["seconds"]) == first["plies"]
+
+
+def test_a_player_that_is_still_busy_after_its_match_is_killed(tmp_path: Path) -> None:
+    """The next match has a new process; else its START would wait behind the old move."""
+    code = "import os, time\nimport numpy as np\nfrom gamelore.players.player import Player\nclass Hanging(Player):\n"
+    code += "    def begin(self, role, started): pass\n    def choose(self, turn):\n"
+    code += f"        mark = {str(tmp_path / 'mark')!r}\n        is_first = not os.path.exists(mark)\n"
+    code += "        open(mark, 'w').close()\n        time.sleep(600 if is_first else 0)\n"
+    code += "        return np.zeros(len(turn.rows), np.int32)\n"
+    (tmp_path / "hanging.py").write_text(code)
+    options: dict[str, Any] = {"startclock": 30, "playclock": 1, "extra": 0.0, "shares_core": False}
+    duel = make(tmp_path / "out", "random", f"{tmp_path / 'hanging.py'}:Hanging", 2, cores=[CORE] * 2, **options)
+    (score,) = run(duel)
+    first, second = score.matches.values()
+    assert first["events"][0]["kind"] == "TO"
+    assert second["events"] == []
+
+
+def test_other_rules_are_another_duel(tmp_path: Path) -> None:
+    (sheet := tmp_path / "own.kif").write_text(gamelore.rulesheets.path("tictactoe").read_text())
+    run(make(tmp_path / "out", "random", "random", 2, [str(sheet)]))
+    sheet.write_text(f"{sheet.read_text()}\n(spare 1)\n")
+    with pytest.raises(ExperimentError, match="expected the rules of own with which"):
+        run(make(tmp_path / "out", "random", "random", 2, [str(sheet)]))
 
 
 # programs over the GGP protocol
@@ -322,7 +349,7 @@ def test_players_may_think_in_the_startclock_and_in_the_time_of_others(tmp_path:
     run(make(tmp_path / "other", spec, spec, 1, **options))
     assert json.loads((tmp_path / "told").read_text().splitlines()[-1]) == [0, 0]
     for wrong in ({"startclock": 1, "playclock": 1, "shares_core": True}, {"shares_core": False, "cores": [CORE] * 2}):
-        with pytest.raises(GameloreError, match="expected clocks, and a core for each seat"):
+        with pytest.raises(GameloreError, match="expected clocks, and a core for each player"):
             make(tmp_path / "wrong", "random", "random", 1, ponders=True, **wrong)
 
 
@@ -369,7 +396,9 @@ def result(round_number: int, seat: int, score: float, cpu: tuple[float, float] 
         {"role": role, "contender": side, "play_cpu": cpu["AB".index(side)], "start_cpu": 0.0}
         for role, side in zip(("white", "black"), sides, strict=True)
     ]
-    return {"round": round_number, "seat": seat, "score": score, "plies": 5, "events": [], "seats": seats}
+    goals = [100 * score, 100 - 100 * score] if seat == 0 else [100 - 100 * score, 100 * score]
+    about = {"plies": 5, "end": "terminal", "events": [], "seats": seats}
+    return {"round": round_number, "seat": seat, "goals": goals, **about}
 
 
 def score_of(*results: dict[str, Any], game: str = "game") -> GameScore:
@@ -390,6 +419,16 @@ def test_an_interval_has_a_width_if_all_matches_are_won() -> None:
     assert won.score.low == pytest.approx(0.025 ** (1 / 10))
 
 
+def test_a_match_without_an_end_is_an_equal_share() -> None:
+    """Neither player has a goal, whatever its role, so neither gains by it; a goal that the rules lack is 0."""
+    capped = {"goals": [None, None], "end": "cap"}
+    score = score_of(result(0, 0, 1), result(0, 1, 0) | capped)
+    assert (score.score.mean, score.broken_off, score.as_json()["broken_off"]) == (0.75, 1, 1)
+    three = GameScore("game", 3, {seat: {**result(0, seat, 1), **capped, "goals": [None] * 3} for seat in range(3)})
+    assert three.score.mean == pytest.approx(1 / 3)
+    assert score_of(result(0, 0, 1) | {"goals": [None, 50]}, result(0, 1, 1)).score.mean == 0.5
+
+
 def test_the_cpu_ratio_and_the_void() -> None:
     fair = score_of(result(0, 0, 1, (1.0, 1.0)), result(0, 1, 1, (1.08, 1.0)))
     assert fair.ratio == pytest.approx(1.04)
@@ -408,11 +447,16 @@ def test_faults_belong_to_the_contender_who_made_them() -> None:
 
 
 def test_games_are_the_samples_over_all() -> None:
-    games = [score_of(result(0, 0, score), result(0, 1, score)) for score in (1.0, 0.5, 0.6)]
-    assert overall(games) == mean_interval([1.0, 0.5, 0.6])
+    samples = {"one": 1.0, "two": 0.5, "three": 0.6}
+    games = [score_of(result(0, 0, score), result(0, 1, score), game=name) for name, score in samples.items()]
+    assert overall(games).low == pytest.approx(mean_interval([1.0, 0.5, 0.6]).low)
+    assert overall(games).mean == pytest.approx(0.7)
     assert overall([*games, score_of()]) == overall(games)
     assert overall(games[:1]) == games[0].score
     assert math.isnan(overall([]).mean)
+    names = "breakthrough", "breakthroughSmall", "hex"
+    alike = [replace(score, game=name) for score, name in zip(games, names, strict=True)]
+    assert overall(alike) == clustered_interval([1.0, 0.5, 0.6], ["b", "b", "h"]), "the first two are a family"
 
 
 def test_seats_load_the_game_within_the_limits_of_the_duel(tmp_path: Path) -> None:

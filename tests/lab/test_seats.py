@@ -121,10 +121,11 @@ def test_a_seat_plays_from_a_position(former: Path, is_former: bool) -> None:
     position = gamelore.load("tictactoe").start()
     for mark in ("(mark 1 1)", "(mark 2 1)", "(mark 1 2)", "(mark 2 2)"):
         position = position.play([mark if mark in moves else "noop" for moves in position.legal.values()])
+    loading = {"engine": "auto", "limits": asdict(Limits())}
     start = {"role": 0, "facts": sorted(position.facts), "match": 0, "key": 5, "max_plies": 100}
     replies = talk(
         former if is_former else TREE,
-        {"do": "load", "rules": rules, "player": "egreedy", "seed": 0, "limits": asdict(Limits())},
+        {"do": "load", "rules": rules, "player": "egreedy", "seed": 0, **loading},
         {"do": "start", **start},
         {"do": "play", "moves": None, "seconds": 1.0},
         {"do": "stop", "moves": ["(mark 1 3)", "noop"]},
@@ -140,9 +141,15 @@ def test_a_seat_plays_from_a_position(former: Path, is_former: bool) -> None:
 
 def test_a_seat_loads_its_game_within_the_limits_that_it_gets() -> None:
     rules = gamelore.load("tictactoe").rulesheet.text
-    given = {"do": "load", "rules": rules, "player": "random", "seed": 0}
+    given = {"do": "load", "rules": rules, "player": "random", "seed": 0, "engine": "auto"}
     (reply,) = talk(TREE, {**given, "limits": asdict(Limits(seconds=0))})
     assert "expected the game to load within 0 s" in reply["error"]
+
+
+def test_a_seat_loads_its_game_with_the_engine_that_it_gets() -> None:
+    given = {"do": "load", "rules": gamelore.load("tictactoe").rulesheet.text, "player": "random", "seed": 0}
+    replies = [talk(TREE, {**given, "engine": engine, "limits": {}})[0] for engine in ("auto", "reasoner")]
+    assert [reply["engine"] for reply in replies] == ["native", "reasoner"]
 
 
 def test_a_tree_without_such_limits_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,20 @@ def test_the_interval_of_clustered_samples_by_hand() -> None:
     assert math.isnan(stats.clustered_interval([], []).mean)
 
 
+def test_scores_that_are_all_equal_are_not_certain() -> None:
+    assert stats.score_interval([0.5, 1.0]) == stats.mean_interval([0.5, 1.0])
+    scores = [0.8, 0.6, 0.5, 0.5]
+    assert stats.score_interval(scores, "aabb") == stats.clustered_interval(scores, "aabb")
+    won = stats.score_interval([1.0] * 10)
+    assert (won.mean, won.low, won.num) == (1.0, pytest.approx(0.025 ** (1 / 10)), 10)
+    lost = stats.score_interval([0.0] * 4, "aabb")
+    assert (lost.high, lost.num) == (pytest.approx(1 - 0.025 ** (1 / 2)), 4), "two clusters"
+    assert stats.score_interval([0.5] * 5) == Interval(0.5, -math.inf, math.inf, 5)
+    assert stats.score_interval([0.5] * 6) == Interval(0.5, 0.5, 0.5, 6)
+    assert stats.score_interval([0.5] * 6, "aabbcc") == Interval(0.5, -math.inf, math.inf, 6)
+    assert math.isnan(stats.score_interval([]).mean)
+
+
 def test_t_interval() -> None:
     # mean 2, standard deviation 1, t(0.975, 2) = 4.302653
     found = stats.mean_interval([1.0, 2.0, 3.0])

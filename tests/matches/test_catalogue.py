@@ -157,7 +157,7 @@ def test_a_file_is_run_once_for_each_of_its_states(own: Path) -> None:
         (
             "Lost",
             "expected the class of a player with the name Lost in PATH, got no such name; derive the class from "
-            "gamelore.play",
+            "gamelore.Player or gamelore.PositionPlayer",
         ),
         ("number", "expected the class of a player with the name number in PATH, got 7; derive"),
         ("Choosing", "expected the class of a player with the name Choosing in PATH, got <class"),

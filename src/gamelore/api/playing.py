@@ -75,7 +75,7 @@ def player(spec: str) -> Player:
 
     Args:
         spec: a name, as in `list_players`, with options: "uct:simulations=400,leaves=8"; or "FILE.py:CLASS" for a
-            player of your own, a subclass of `gamelore.players.player.Player` or `PositionPlayer`.
+            player of your own, a subclass of `gamelore.Player` or `gamelore.PositionPlayer`.
 
     Returns:
         The player. It can play any number of matches, in any role.

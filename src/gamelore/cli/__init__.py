@@ -2,15 +2,15 @@
 
     console.py              shared parts of all commands
     rulesheet_commands.py   games, check, report, fmt
-    position_commands.py    show, perft, symmetries, solve
+    position_commands.py    show, think, perft, symmetries, solve
     bench_command.py        bench
     play_commands.py        play, players, tournament, replay, recognise
     human.py                the player `human`: a person at this terminal
     network_commands.py     serve, host
     duel_command.py         duel
     learn_commands.py       learn
-    lesson_commands.py      study; lessons list | show | export | import | delete
-    knowledge_commands.py   features; knowledge list | show | export | import
+    lesson_commands.py      study; lessons list | show | ledger | export | import | delete
+    knowledge_commands.py   features; knowledge list | show | check | export | import | delete
     experiment_commands.py  transfer, reproduce, demo, matches
     web_command.py          web
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,8 +103,9 @@ def duel(
     """Compare two players in many matches, each player in a process of its own on a processor core of its own.
 
     Matches come in pairs with the same opening and sides swapped. In a game for more roles, the first player plays each
-    role in turn, against copies of the second. The score is the mean goal of the first player, divided by 100, with its
-    95 % interval. CPU times are those of the processes of a player, per match, without the time before the first move.
+    role in turn, against copies of the second, which share a core. The score is the mean goal of the first player,
+    divided by 100, with its 95 % interval. CPU times are those of the processes of a player, per match, without the
+    time before the first move.
 
     A player is one of `gamelore players`. PLAYER@FOLDER takes it from another source tree (FOLDER contains the folder
     gamelore). ggp:COMMAND is another program that plays over the GGP protocol. COMMAND is a shell command in which
@@ -128,6 +130,10 @@ def duel(
     }
     games = [console.load_game(name, engine) for name in game]
     with console.usage():
+        only: dict[str, tuple[object, tuple[str, ...]]] = {"--data": (data, (a, b))}
+        only |= {"--data-a": (data_a, (a,)), "--data-b": (data_b, (b,))}
+        only |= {"--rewritten-sheet": (rewritten_sheet, (a, b)), "--replay-faulty": (replay_faulty, (a, b))}
+        _check_programs(only)
         folders = data_a or data, data_b or data
         plan = _duel((a, b), games, out, matches, folders, cores, settings, at_once=at_once, open_sealed=open_sealed)
     with progress_bars() as tell:
@@ -138,6 +144,16 @@ def duel(
     console.emit(_summary(plan, scores)) if json else _show(plan, scores)
     if equal_cpu and not all(score.has_equal_cpu for score in scores):
         console.fail("expected CPU times that differ by at most 5 %, got more in a game; its score is void")
+
+
+def _check_programs(only: Mapping[str, tuple[object, tuple[str, ...]]]) -> None:
+    """Raise GameloreError for an option with a value that concerns other programs only, where the players are none."""
+    from ..errors import GameloreError
+    from ..lab.seats import is_program
+
+    for name, (value, players) in only.items():
+        if value and not any(map(is_program, players)):
+            raise GameloreError(f"expected ggp:COMMAND with {name}, got {' and '.join(players)}; leave {name} out")
 
 
 def _duel(
@@ -164,11 +180,11 @@ def _duel(
         if contender.tree == TREE:
             player(contender.spec)  # raises an error for an unknown player
     if cores is not None:
-        options["cores"] = _cores(cores, shares_core=settings["shares_core"])
+        options["cores"] = _cores(cores)
     return Duel(games, contenders, DuelSettings(**settings), out, matches, **options)
 
 
-def _cores(text: str, *, shares_core: bool) -> list[int]:
+def _cores(text: str) -> list[int]:
     """Return the processor cores in a text such as 0,1. Raise GameloreError for cores that are not allowed."""
     import os
 
@@ -178,10 +194,10 @@ def _cores(text: str, *, shares_core: bool) -> list[int]:
     chosen = [int(part) for part in text.split(",") if part.strip().isdecimal()]
     if not chosen or len(chosen) < len(text.split(",")) or not set(chosen) <= set(allowed):
         raise GameloreError(f"expected some of the cores {','.join(map(str, allowed))}, got {text!r}; choose of these")
-    if len(set(chosen)) < len(chosen) and not shares_core:
+    if len(set(chosen)) < len(chosen):
         raise GameloreError(
             f"expected different cores, got {text}: players on one core would take time from each other; "
-            "name a core for each, or let them think one after the other with --share-core"
+            "name each once, and let the players of a match think one after the other with --share-core"
         )
     return chosen
 
@@ -207,12 +223,17 @@ def _summary(plan: Duel, scores: list[GameScore]) -> dict[str, Any]:
 
 
 def _show(plan: Duel, scores: list[GameScore]) -> None:
+    from ..errors import counted
     from ..lab.duel import overall
 
     columns = ("game", "matches", "score %", "95 %", "CPU s A", "CPU s B", "A / B", "plies", "faults A, B", "replaced")
     console.show_table(columns, map(_row, scores), numbers=range(1, 10))
     mean = overall(scores)
     typer.echo(f"\nover all games: {100 * mean.mean:.1f} % {_limits(mean)}; seed {plan.settings.seed}")
+    if broken_off := sum(score.broken_off for score in scores):
+        typer.echo(
+            f"{counted(broken_off, 'match', 'matches')} without an end of the game: an equal share for each role"
+        )
     if not all(score.has_equal_cpu for score in scores):
         typer.echo("*: the CPU times differ by more than 5 %")
     for name, contender in zip("AB", plan.contenders, strict=True):

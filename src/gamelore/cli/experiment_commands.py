@@ -94,6 +94,8 @@ def transfer(
 
     if every_pair == bool(source) or bool(source) != bool(targets):
         console.fail("expected SOURCE and at least one TARGET, or --every-pair without them", console.USAGE)
+    if every_pair and (source_role or target_role):
+        console.fail("expected no roles with --every-pair, which plays all roles; leave them out", console.USAGE)
     with console.usage():
         options: dict[str, Any] = {
             "opponent": opponent_settings(opponent),

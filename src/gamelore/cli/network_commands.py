@@ -22,7 +22,7 @@ from typer import Option
 
 from ..errors import GameloreError, counted, one_of
 from . import console
-from .console import GAME_HELP, Engine, Json, KnowledgeFile, Seed, command, load_game, num_bytes, say, show_table, usage
+from .console import GAME_HELP, Engine, Json, Seed, command, load_game, num_bytes, say, show_table, usage
 from .play_commands import counts_text, goals_text, match_counts, result_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,12 @@ def serve(
     search: Annotated[
         float | None, Option(min=0, metavar="SECONDS", help="Seconds per move for an additional search by a learner.")
     ] = None,
-    knowledge: KnowledgeFile = None,
+    knowledge: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE", help="Knowledge store; by default that of the user for learners, and none for gamelore."
+        ),
+    ] = None,
     opponent: Annotated[
         str | None,
         _learning(metavar="NAME", help="The opponent under whose name knowledge is stored.", show_default="unknown"),

@@ -10,9 +10,10 @@ players get the rulesheet as it is, and the host overrules them in the plies of 
 always, ignores the answers, and makes the moves of the opening. The time for these answers does not count. With
 `rewritten_sheet`, the program gets a rulesheet whose `init` facts are those of the position after the opening.
 
-The score of a match is A's goal / 100; a missing goal counts 0. Rounds are the independent samples of a game. The score
-over all games is the mean of the games' scores, and its interval takes the games as samples, since matches of one game
-resemble each other.
+The score of a match is A's goal / 100; a missing goal counts 0. A match that was broken off, because it had too many
+plies or a role had no move, has no goals: it counts as an equal share, 1 / number of roles, and is told apart. Rounds
+are the independent samples of a game. The score over all games is the mean of the games' scores. Its interval takes the
+games as samples, since matches of one game resemble each other, and games of a family of rules as a cluster.
 
 The folder of a duel has a `ResultStore`. Each match is a trial, which is stored when the match ends; its setting has
 the id "GAME/ATTEMPT", and its run is the number of the match. Run the same duel again to play the missing matches. With
@@ -50,7 +51,7 @@ from ..players.random_streams import stream
 from .figures import file_name
 from .results import Outcome, ResultStore, Setting, Trial, store_path
 from .seats import Beginning, Contender, DuelSeat, ProcessSeat, ProgramSeat, check_platform, is_program
-from .stats import UNKNOWN, Interval, mean_interval, share_interval
+from .stats import UNKNOWN, Interval, score_interval
 
 STAGE = "duel"  # part of the keys of random streams
 OPENING = "opening"
@@ -103,7 +104,7 @@ class DuelSettings:
             raise GameloreError("expected a startclock and a playclock, or none of them, got one; give both")
         if self.ponders and (self.playclock is None or self.shares_core):
             raise GameloreError(
-                "expected clocks, and a core for each seat, for players that think while others do, got "
+                "expected clocks, and a core for each player, for those that think while others do, got "
                 f"{'a shared core' if self.shares_core else 'no clocks'}; give them, or let no player ponder"
             )
 
@@ -188,7 +189,7 @@ class Duel:
     games        each with at least two roles
     contenders   A and B
     num_matches  number of matches of each game, rounded up to whole rounds
-    cores        processor cores that the seats may use
+    cores        processor cores that the seats may use: one for A and one for B, also where several roles are B's
     at_once      number of matches that are played in parallel; None for as many as the cores allow
 
     Raises GameloreError for settings that do not fit, and for sealed games unless `open_sealed`.
@@ -234,8 +235,8 @@ class Duel:
             raise GameloreError("expected clocks for a player over the GGP protocol, got none; give both clocks")
         if self.settings.shares_core:
             raise GameloreError(
-                "expected a core for each seat, since a player over the GGP protocol may think at any time, got a "
-                "shared core; give each seat a core"
+                "expected a core for each player, since one over the GGP protocol may think at any time, got a shared "
+                "core; give each player a core"
             )
 
     @property
@@ -294,6 +295,7 @@ class Duel:
 
     def _check_store(self, store: ResultStore) -> None:
         """Raise ExperimentError if the folder has the results of another duel."""
+        store.check_rules({game.name: game.rules_hash for game in self.games})
         attempts = range(ATTEMPTS if self.settings.replay_faulty else 1)
         settings = [self.setting(game, attempt) for game in self.games for attempt in attempts]
         store.check({setting.id: setting for setting in settings}, self.version)
@@ -428,6 +430,8 @@ class _Table:
                     settings.think,
                     settings.start_think,
                     self._game.limits,
+                    # an older source tree may not compile what this one compiles
+                    "reasoner" if self._game.engine == "reasoner" else "auto",
                 )
             )
         return self._seats[player, copy]  # type: ignore[return-value]
@@ -455,13 +459,11 @@ class _Table:
         self, match: DuelMatch, opening: Opening, players: Sequence[int], seats: Sequence[DuelSeat], record: MatchRecord
     ) -> dict[str, Any]:
         game, contenders = match.game, self._duel.contenders
-        goal = record.goals[match.seat]
         rival = max((player for player in (A, B) if contenders[player].is_outside), default=None)
         at_fault = {players[game.roles.index(event.role)] for event in record.events}
         return {
             "round": match.round,
             "seat": match.seat,
-            "score": (goal or 0) / 100,
             "goals": record.goals,
             "plies": len(record.moves),
             "end": record.end,
@@ -510,21 +512,23 @@ class GameScore:
 
     @cached_property
     def score(self) -> Interval:
-        """Mean score of A with its 95 % interval. The samples are the rounds of which all matches are there.
-
-        If A won or lost all of them, the interval is that of a share of rounds.
-        """
-        means = [float(np.mean(scores)) for scores in self._rounds()]
-        if means and set(means) in ({0.0}, {1.0}):  # the t-interval would have no width
-            return share_interval(int(sum(means)), len(means))
-        return mean_interval(means)
+        """Mean score of A with its 95 % interval. The samples are the rounds of which all matches are there."""
+        return score_interval([float(np.mean(scores)) for scores in self._rounds()])
 
     def _rounds(self) -> Iterator[list[float]]:
         """Yield the scores of each complete round."""
         rounds: dict[int, list[float]] = {}
         for row in self.matches.values():
-            rounds.setdefault(row["round"], []).append(row["score"])
+            rounds.setdefault(row["round"], []).append(self._score_of(row))
         return (scores for scores in rounds.values() if len(scores) == self.num_roles)
+
+    def _score_of(self, row: Mapping[str, Any]) -> float:
+        return (row["goals"][row["seat"]] or 0) / 100 if row["end"] == "terminal" else 1 / self.num_roles
+
+    @property
+    def broken_off(self) -> int:
+        """The number of matches without an end of the game."""
+        return sum(row["end"] != "terminal" for row in self.matches.values())
 
     def cpu(self, contender: int, part: str = "play_cpu") -> float:
         """Return the CPU seconds of a contender per match and seat."""
@@ -566,6 +570,7 @@ class GameScore:
             **interval_json(self.score),
             "rounds": self.score.num,
             "plies": _number(self.mean_plies),
+            "broken_off": self.broken_off,
             "cpu": [_number(self.cpu(contender)) for contender in (A, B)],
             "start_cpu": [_number(self.cpu(contender, "start_cpu")) for contender in (A, B)],
             "cpu_ratio": _number(self.ratio),
@@ -585,8 +590,10 @@ def _number(value: float) -> float | None:
 
 
 def overall(scores: Sequence[GameScore]) -> Interval:
-    """Return the mean score over games. Its interval takes games as samples; with one game, its rounds."""
-    played = [score.score for score in scores if score.score.num]
-    if len(played) == 1:
-        return played[0]
-    return mean_interval([interval.mean for interval in played]) if played else UNKNOWN
+    """Return the mean score over games. Its interval takes families of games as samples; with one game, its rounds."""
+    played = [score for score in scores if score.score.num]
+    if len(played) < 2:
+        return played[0].score if played else UNKNOWN
+    return score_interval(
+        [each.score.mean for each in played], [families().get(each.game, each.game) for each in played]
+    )

@@ -7,7 +7,8 @@ these trees have. `MODULES` says where they are.
 A request is a line of JSON on standard input, {"do": name, "id": number, ..}; the reply on standard output is a line
 with the same id, or with {"error": text}. The program ends when its input does. The requests:
 
-    load   rules, player, seed, limits  read the rules within these limits of loading, if the tree knows them, make the
+    load   rules, player, seed, engine, limits
+                                        read the rules within these limits of loading, if the tree knows them, make the
                                         player, and let it make a move for practice
     start  role, facts, match, key, max_plies, seconds
                                         a match begins in the position with these facts. `key` is that of the random
@@ -70,11 +71,11 @@ class _Seat:
     def __init__(self) -> None:
         self.ponders = False
 
-    def load(self, rules: str, player: str, seed: int, limits: Mapping[str, float]) -> dict[str, Any]:
+    def load(self, rules: str, player: str, seed: int, engine: str, limits: Mapping[str, float]) -> dict[str, Any]:
         """Read the rules, make the player, and let it make a move for practice."""
         gamelore = import_module("gamelore")
         make, self.graph_type, self.match_type = names()
-        self.game = gamelore.load(rules, **_limited(limits))
+        self.game = gamelore.load(rules, engine=engine, **_limited(limits))
         self.player = make(player, seed=seed)
         _load_kernels()
         self._warm_up()

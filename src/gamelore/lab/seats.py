@@ -39,6 +39,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
 from ..errors import GameloreError, ProtocolError
+from ..game.game import EngineName
 from ..gdl.limits import Limits
 from ..net.host import Moves, RemoteSeat
 from ..net.http import Client
@@ -322,6 +323,7 @@ class ProcessSeat(DuelSeat):
     """A gamelore player in a process of its own, for matches of one game.
 
     limits      limits within which the process loads the game; a source tree without such limits has its own
+    engine      engine of the game: "auto", "native" or "reasoner"
     think       seconds for a move; None for no limit
     start_think seconds for START. The player then thinks in START, and while others do; None if it does not
     """
@@ -334,10 +336,11 @@ class ProcessSeat(DuelSeat):
         think: float | None,
         start_think: float | None = None,
         limits: Limits | None = None,
+        engine: EngineName = "auto",
     ) -> None:
         super().__init__(contender)
         self._rules, self._seed, self._think, self._start_think = rules, seed, think, start_think
-        self._limits = asdict(limits or Limits())
+        self._loading = {"engine": engine, "limits": asdict(limits or Limits())}
         self._writer: asyncio.StreamWriter | None = None
         self._requests = 0
         self._matches = 0
@@ -365,7 +368,7 @@ class ProcessSeat(DuelSeat):
         try:
             async with asyncio.timeout(LOAD_SECONDS):
                 given = {"rules": self._rules, "player": self.contender.spec, "seed": self._seed}
-                await self._ask("load", **given, limits=self._limits)
+                await self._ask("load", **given, **self._loading)
         except TimeoutError:
             raise self._failed(f"none within {LOAD_SECONDS:g} s after it got the rules") from None
 
@@ -400,10 +403,10 @@ class ProcessSeat(DuelSeat):
 
     async def _stop(self, match: str, moves: Moves, seconds: float) -> str:
         try:
-            async with asyncio.timeout(seconds):
-                await self._ask("stop", moves=moves)
-        except TimeoutError:
-            self.close()  # it is still busy with a move that was late
+            await self._ask("stop", moves=moves)
+        except asyncio.CancelledError:  # by the host's clock: it is still busy with a move that was late
+            self.close()
+            raise
         return DONE
 
     def is_over(self, log: Path | None = None) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -127,6 +127,21 @@ def share_interval(hits: int, num: int) -> Interval:
 
     bounds = stats.binomtest(hits, num).proportion_ci(LEVEL, "exact")
     return Interval(hits / num, float(bounds.low), float(bounds.high), num)
+
+
+def score_interval(scores: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Interval:
+    """Return the interval of the mean of scores from 0 to 1, also where all are equal, so that they do not scatter.
+
+    If all are 0 or all are 1, it is the exact interval of a share of the clusters (of the scores, without clusters).
+    Fewer than FEWEST_AGREEING other scores that are equal leave it unbounded. Otherwise see `clustered_interval`.
+    """
+    num = len(scores if clusters is None else set(clusters))
+    if len(set(scores)) != 1:
+        return mean_interval(scores) if clusters is None else clustered_interval(scores, clusters)
+    if scores[0] in (0, 1):
+        return replace(share_interval(int(num * scores[0]), num), num=len(scores))
+    width = math.inf if num < FEWEST_AGREEING else 0.0
+    return Interval(scores[0], scores[0] - width, scores[0] + width, len(scores))
 
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:

@@ -32,7 +32,8 @@ from scipy import optimize
 
 from ..catalogue import play_matches, player
 from ..errors import ExperimentError
-from ..game.game import Game, make
+from ..game.game import EngineName, Game, make
+from ..gdl.limits import Limits
 from ..gdl.syntax import parse
 from ..matches.match import MAX_PLIES, MatchRecord
 from ..players.player import Player
@@ -111,6 +112,8 @@ def play_tournament(
     store: ResultStore,
     own: Mapping[str, Player] | None = None,
     *,
+    engine: EngineName = "auto",
+    limits: Limits | None = None,
     workers: int = 1,
     cluster: str | None = None,
     progress: bool | Tell = True,
@@ -118,8 +121,9 @@ def play_tournament(
     """Play the matches that the store does not have yet.
 
     own: players that are objects, by the names that they have in the match-ups
+    engine, limits: how the processes load the game
     """
-    play = partial(play_block, own=dict(own or {}))
+    play = partial(play_block, own=dict(own or {}), engine=engine, limits=limits or Limits())
     version = code_version("lab.tournament")
     grid = SettingGrid.of(settings)
     run_grid(grid, store, workers=workers, cluster=cluster, progress=progress, jobs=blocks, play=play, version=version)
@@ -132,10 +136,12 @@ def blocks(trials: Iterable[Trial[MatchUp]], store: ResultStore, workers: int) -
         yield from (block[i : i + BLOCK] for i in range(0, len(block), BLOCK))
 
 
-def play_block(trials: Sequence[Trial[MatchUp]], report: Report, own: Mapping[str, Player]) -> list[Outcome]:
+def play_block(
+    trials: Sequence[Trial[MatchUp]], report: Report, own: Mapping[str, Player], engine: EngineName, limits: Limits
+) -> list[Outcome]:
     """Play the matches of one match-up with these numbers, which follow each other."""
     begin, setting = time.process_time(), trials[0].setting
-    game = _game(setting.rules, setting.game)
+    game = _game(setting.rules, setting.game, engine, limits)
     seats = [own[name] if name in own else player(name, seed=setting.seed) for name in setting.players]
     told = 0
 
@@ -165,8 +171,8 @@ def play_block(trials: Sequence[Trial[MatchUp]], report: Report, own: Mapping[st
 
 
 @lru_cache(maxsize=2)
-def _game(rules: str, name: str) -> Game:
-    return make(parse(rules), name)
+def _game(rules: str, name: str, engine: EngineName, limits: Limits) -> Game:
+    return make(parse(rules), name, engine, limits)
 
 
 def records_of(setting: MatchUp, store: ResultStore) -> list[MatchRecord]:
