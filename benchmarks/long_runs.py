@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Tolerant:
 
     def __call__(self, job: Any, report: Report) -> list[Outcome]:
         """Play a job; return [] if it fails."""
-        file = self.failures / f"{job.trial.setting.id.replace('/', '-')}-{job.trial.run}.txt"
+        file = self.failures / _failure_name(job.trial.setting.id, job.trial.run)
         try:
             outcomes = self.play(job, report)
         except Exception:
@@ -72,8 +72,17 @@ class Progress:
             print(f"{done} of {total} {label}", file=sys.stderr, flush=True)
 
 
-def told_failures(folder: Path) -> int:
-    """Print the files of the jobs that have failed; return their number."""
-    files = sorted(folder.glob("*.txt"))
+def _failure_name(name: str, run: int) -> str:
+    """Return the name of the file for the error of a trial."""
+    return f"{name.replace('/', '-')}-{run}.txt"
+
+
+def told_failures(folder: Path, finished: Iterable[tuple[str, int]] = ()) -> int:
+    """Print the files of the jobs that have failed; return their number.
+
+    finished  trials with results: an error of theirs is past, though another machine may have played them again
+    """
+    past = {_failure_name(name, run) for name, run in finished}
+    files = sorted(file for file in folder.glob("*.txt") if file.name not in past)
     print(*(f"failed, see {file}\n" for file in files), sep="", end="")
     return len(files)

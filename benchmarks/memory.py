@@ -472,7 +472,8 @@ def main(
                 print(*part(wanted, store, sheets), "", sep="\n")
             print(f"perhaps worse: {', '.join(setting.id for setting in losers) or 'none'}")
             print(*decided(losers, again, {x.arm for x in settings if len(store.by_run(x.id)) < x.runs}), sep="\n")
-    failed = sum(long_runs.told_failures(_failures(knowledge, part)) for part in ("contests", "replay"))
+        parts = {"contests": store, "replay": again}
+        failed = sum(long_runs.told_failures(_failures(knowledge, part), parts[part].finished()) for part in parts)
     print(f"{len(list(knowledge.glob('*.db')))} teachings")
     raise typer.Exit(1 if failed else 0)
 

@@ -331,7 +331,9 @@ def main(
             draw([*names, *added], pairs, store, out)
             print(f"{counted(len(best), 'finding')}", *table(chosen, store, fresh), sep="\n")
             print("", *extremes(settings, store), sep="\n")
-    raise typer.Exit(1 if sum(map(long_runs.told_failures, (failures, fresh_failures))) else 0)
+        parts = {failures: store, fresh_failures: fresh}
+        failed = sum(long_runs.told_failures(file, results.finished()) for file, results in parts.items())
+    raise typer.Exit(1 if failed else 0)
 
 
 def draw(names: Sequence[str], pairs: Iterable[Pair], store: ResultStore, out: Path) -> None:

@@ -551,6 +551,10 @@ def test_a_job_that_fails_costs_only_itself(tmp_path: Path, script_of: Scripts) 
     job, tolerant = MemoryJob(Trial(setting, 3), tmp_path), script["Tolerant"](play, tmp_path / "failures")
     assert tolerant(job, lambda num: None) == []
     assert script["told_failures"](tmp_path / "failures") == 1
+    (failure,) = (tmp_path / "failures").iterdir()
+    name, _, run = failure.stem.rpartition("-")
+    assert script["told_failures"](tmp_path / "failures", [(name, int(run) + 1)]) == 1
+    assert script["told_failures"](tmp_path / "failures", [(name, int(run))]) == 0, "another machine has played it"
     assert "a bug" in (tmp_path / "failures" / "a-b-3.txt").read_text()
     broken.clear()
     assert len(tolerant(job, lambda num: None)) == 1
