@@ -128,7 +128,7 @@ class Answerer:
             env=environment,
             text=True,
         )
-        self._ask("load", rules=game.rulesheet.text, player=player, seed=0, limits=asdict(game.limits))
+        self._ask("load", rules=game.rulesheet.text, player=player, seed=0, engine="auto", limits=asdict(game.limits))
         self.answer(game.start(), 0)  # for practice
 
     def _ask(self, do: str, **arguments: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from html import escape
 from math import inf
 from pathlib import Path
@@ -212,8 +212,16 @@ def tournament(
     settings = match_ups(rules, specs, matches, seed, max_plies or MAX_PLIES)
     with TemporaryDirectory() as folder, ResultStore(store_path(Path(out or folder))) as store:
         with displayed(progress) as tell:
-            play = partial(play_tournament, engine=rules.engine, limits=rules.limits)
-            play(settings, store, own, workers=workers, cluster=cluster, progress=tell)
+            play_tournament(
+                settings,
+                store,
+                own,
+                engine=rules.engine,
+                limits=rules.limits,
+                workers=workers,
+                cluster=cluster,
+                progress=tell,
+            )
         played = {
             setting.players: Matches(rules, setting.players, setting.seed, tuple(records_of(setting, store)))
             for setting in settings
