@@ -29,6 +29,15 @@ def unfair() -> GameReport:
     return gamelore.report(UNFAIR, matches=40, simulations=60)
 
 
+def test_each_role_that_chooses_counts_the_same() -> None:
+    """In the first ply a has three moves and b two, in the second one a has two, and b waits."""
+    report = gamelore.report(
+        f"{UNFAIR}(<= (legal a pass) (true (step 0))) (<= (legal b hope) (true (step 0)))", matches=5, simulations=10
+    )
+    assert report.choices.tolist() == [2.5, 2.0]
+    assert report.mean_choices == pytest.approx(7 / 3)
+
+
 def test_the_balance_of_an_unfair_game(unfair: GameReport) -> None:
     """Role a decides alone: it wins in the second of two plies, whatever it did in the first."""
     assert unfair.solved is not None

@@ -99,6 +99,8 @@ def test_knowledge_of_other_games(learned: Learned, tmp_path: Path) -> None:
         (("tictactoe", "transfer"), {"sources": ["conect3"]}, "did you mean connect3"),
         (("tictactoe", "basline"), {}, "did you mean baseline"),
         (("tictactoe",), {"alhpa": 0.1}, "did you mean alpha"),
+        (("tictactoe",), {"cycles": 3}, "expected parameters of this kind of learner, got cycles"),
+        (("tictactoe", "sequences"), {"role": "xplayer"}, "expected parameters of this kind of learner, got role"),
         (("tictactoe",), {"role": "xplayr"}, "did you mean xplayer"),
         (("tictactoe",), {"opponent": "egredy"}, "did you mean egreedy"),
         (("tictactoe",), {"opponent": {"oplayr": "random"}}, "did you mean oplayer"),

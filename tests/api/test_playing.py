@@ -324,7 +324,12 @@ def test_the_end_of_an_input_is_no_end_of_a_series() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [lambda p, role=None: p.legal[role][0], lambda *given: given[0].legal[given[1]][0]]
+    "function",
+    [
+        lambda p, role=None: p.legal[role][0],
+        lambda *given: given[0].legal[given[1]][0],
+        lambda p, *, role: p.legal[role][0],
+    ],
 )
 def test_a_parameter_for_the_role(function: object) -> None:
     assert len(gamelore.play(SIMULTANEOUS, function)) == 1  # type: ignore[arg-type]

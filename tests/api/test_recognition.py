@@ -33,6 +33,18 @@ def test_who_it_is(recognised: RecognisedOpponent) -> None:
     assert "after match 4: minimax:depth=2" in str(recognised)
 
 
+def test_what_the_command_is_given(tmp_path: Path, matches: Matches) -> None:
+    matches.save(file := tmp_path / "matches.jsonl")
+    given = ["recognise", file, "--role", "xplayer", "--known", "random", "--known", "egreedy"]
+    table = tmp_path / "posterior.csv"
+    run(*given, "--csv", table, "--engine", "reasoner")
+    assert table.read_text().startswith("match,")
+    assert "expected a file that ends in .csv" in run(*given, "--csv", tmp_path / "post.v2", code=2).stderr
+    assert "within 0 s" in run(*given, "--load-seconds", 0, code=1).stderr
+    file.write_text(file.read_text().replace("(mark 1 1)", "(mark 9 9)"))
+    assert "matches.jsonl" in run(*given, code=1).stderr
+
+
 def test_rows_and_pictures(recognised: RecognisedOpponent, tmp_path: Path) -> None:
     assert len(recognised.rows) == 4 * 4
     assert recognised.rows[-1].keys() == {"match", "player", "probability"}

@@ -87,6 +87,18 @@ def test_matches_that_were_over_when_the_input_ended_count(tmp_path):
     assert json.loads(line)["gamelore"]["players"] == ["human", "human"]
 
 
+def test_a_match_without_an_end_leaves_older_records(tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text("older")
+    run("play", "tictactoe", "human", "human", "--records", file, input="1 1\n")
+    assert file.read_text() == "older"
+    (folder := tmp_path / "folder").mkdir()
+    run("play", "tictactoe", "human", "human", "--records", folder, input="1 1\n")
+    assert not [*folder.iterdir()]
+    told = run("play", "tictactoe", "random", "random", "--records", tmp_path / "table.csv", code=2).stderr
+    assert "expected a file for match records" in told
+
+
 def test_with_json_the_conversation_is_on_standard_error():
     result = run("play", "tictactoe", "human", "human", "--json", input="1 1\n2 1\n1 2\n2 2\n1 3\n")
     assert json.loads(result.stdout)["players"][0]["goals"] == {"100": 1}

@@ -76,6 +76,20 @@ def test_mistakes_are_told() -> None:
         GameBatch(gamelore.load(STUCK, "reasoner"), 1)
 
 
+def test_sampled_moves_are_changed_in_a_copy_which_is_checked() -> None:
+    batch = GameBatch("tictactoe", 3)
+    drawn = batch.sample()
+    with pytest.raises(ValueError, match="read-only"):
+        drawn[:, 0] = 19
+    changed = drawn.copy()
+    changed[:, 0] = 19  # a move of the other role
+    with pytest.raises(GameloreError, match="expected moves of xplayer from 0 to 9"):
+        batch.step(changed)
+    changed[:, 0] = 4
+    batch.step(changed)
+    assert batch.plies.tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("wrong", [[9999, 10], [-7, 10], [19, 10], [0, 0], [2**32 + 3, 10]])
 def test_numbers_of_other_actions_are_refused(wrong: list[int]) -> None:
     """The actions of xplayer have the numbers 0 to 9, those of oplayer 10 to 19."""

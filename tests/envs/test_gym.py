@@ -102,6 +102,7 @@ def test_lanes_are_equal_to_single_environments(game: str, mode: AutoresetMode, 
     many, single = GameVectorEnv(game, num, autoreset_mode=mode, **how), [GameEnv(game, **how) for _ in range(num)]
     assert many.moves == single[0].moves
     observed, infos = many.reset(seed=5)
+    assert many.np_random_seed == 5
     assert (observed == np.array([env.reset(seed=5 + i)[0] for i, env in enumerate(single)])).all()
     for _ in range(30):
         masks = many.action_masks()

@@ -59,6 +59,14 @@ def test_illegal_moves_change_nothing_and_name_the_legal_ones(graph_of, move) ->
     assert (match.pending(), match.ply) == ((0, 1), 2)
 
 
+@pytest.mark.parametrize("joint", [[], [8], [8, 0, 0]])
+def test_a_joint_move_has_a_move_of_each_role(graph_of, joint) -> None:
+    match = play_line(graph_of("tictactoe"), LINE[:2])
+    with pytest.raises(IllegalMoveError, match=f"expected a move for each of 2 roles, got {len(joint)}"):
+        match.play(joint)
+    assert (match.pending(), match.ply) == ((0, 1), 2)
+
+
 def test_joint_moves_are_made_again_as_texts_or_as_indices(graph_of) -> None:
     match = play_line(graph_of("tictactoe"), LINE)
     texts = [(move, "noop") if ply % 2 == 0 else ("noop", move) for ply, move in enumerate(LINE)]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gamelore import GameloreError
+from gamelore.players import position_graph
 from gamelore.players.position_graph import PositionGraph
 
 LINES = ["012", "345", "678", "036", "147", "258", "048", "246"]
@@ -117,6 +118,33 @@ def test_positions_are_expanded_once(graph_of) -> None:
     assert graph.num_rows == rows == 10
     assert np.array_equal(graph.successors, successors)
     assert graph.intern(graph.states[[3, 3, 0]]).tolist() == [3, 3, 0]
+
+
+def test_a_part_of_an_expansion_that_fails_leaves_the_parts_before_whole(graph_of, monkeypatch) -> None:
+    """Rows that count as expanded have their successors in the array, whatever ends the next part."""
+    monkeypatch.setattr(position_graph, "_BATCH", 16)
+    graph, whole = graph_of("tictactoe"), graph_of("tictactoe")
+    for each in (graph, whole):
+        each.expand([each.start])
+    rows, calls, real = np.arange(1, 10), [], graph.game.next
+
+    def failing(*given):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(graph.game, "next", failing)
+    with pytest.raises(KeyboardInterrupt):
+        graph.expand(rows)
+    done = rows[graph.expanded[rows]]
+    assert 0 < len(done) < len(rows)
+    ends = graph.succ_start[done] + graph.num_joint[done]
+    assert ends.max() <= len(graph.successors)
+    graph.expand(rows)
+    whole.expand(rows)
+    for row in rows:
+        assert graph.successors_of([row]).tolist() == whole.successors_of([row]).tolist()
 
 
 def test_children_are_the_open_positions_below(graph_of) -> None:

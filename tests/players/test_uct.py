@@ -243,6 +243,26 @@ def test_a_turn_has_a_deadline(graph_of) -> None:
     assert 0 <= UCT(SearchSettings(simulations=10**9)).choose(soon)[0] < 9
 
 
+def test_the_time_is_that_of_all_lanes_together(graph_of, monkeypatch) -> None:
+    """With both budgets, lanes are searched in parts."""
+    graph, now, asked = graph_of("tictactoe"), [0.0], []
+
+    def searched(game, states, keys, settings, deadline):
+        asked.append((len(states), deadline))
+        now[0] += 1
+        return search(game, states, keys, SearchSettings(simulations=2))
+
+    monkeypatch.setattr(uct, "monotonic", lambda: now[0])
+    monkeypatch.setattr(uct, "search", searched)
+    monkeypatch.setattr(uct, "NODES_AT_ONCE", 100)
+    turn = turn_at(graph, graph.start, 0, times=5)
+    UCT(SearchSettings(simulations=50, seconds=8)).choose(turn)
+    assert asked == [(2, 8.0), (2, 8.0), (1, 8.0)]
+    asked.clear()
+    UCT(SearchSettings(simulations=50, seconds=8)).choose(replace(turn, deadline=9.0))
+    assert {deadline for _, deadline in asked} == {9.0}
+
+
 def test_without_time_any_legal_move_is_made(graph_of) -> None:
     graph = graph_of("tictactoe")
     choices = UCT(SearchSettings(seconds=0)).choose(turn_at(graph, graph.start, 0, times=60))

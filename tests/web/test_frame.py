@@ -31,14 +31,17 @@ def test_the_place_of_a_slider_is_a_number(value: Any, place: int) -> None:
     assert place_on(value) == place
 
 
-@pytest.mark.parametrize("given", [*ODD, "x", {"indices": "0", "ply": 0}, {"indices": [], "ply": 0}, {"indices": [0]}])
+@pytest.mark.parametrize(
+    "given",
+    [*ODD, "x", {"indices": "0", "ply": 0}, {"indices": [], "ply": 0}, {"indices": [0]}, {"indices": [0], "ply": 0}],
+)
 def test_a_board_takes_no_click_that_is_none(given: Any) -> None:
     moves: list[Any] = []
     board: Any = SimpleNamespace(_on_move=lambda *move: moves.append(move))
     ClickableBoard._moved(board, SimpleNamespace(args=given))  # type: ignore[arg-type]
     assert moves == []
-    ClickableBoard._moved(board, SimpleNamespace(args={"indices": [0], "ply": 2}))  # type: ignore[arg-type]
-    assert moves == [([0], 2)]
+    ClickableBoard._moved(board, SimpleNamespace(args={"indices": [0], "ply": 2, "role": "red"}))  # type: ignore[arg-type]
+    assert moves == [([0], 2, "red")]
 
 
 class Dialog:

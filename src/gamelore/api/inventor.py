@@ -43,6 +43,7 @@ class GameReport:
         solved: exact values, if the game could be solved.
         not_solved: why it could not be solved.
         choices: float64[plies], the mean number of moves of the roles that choose, by ply, in random matches.
+        mean_choices: the same over all plies.
         dead_rules: rules that fired in no position of a sample.
         num_sampled: the number of positions in it: the last ones of all matches, and some others.
     """
@@ -52,6 +53,7 @@ class GameReport:
     solved: Solved | None
     not_solved: str
     choices: NDArray[np.float64]
+    mean_choices: float
     dead_rules: tuple[str, ...]
     num_sampled: int
 
@@ -89,13 +91,6 @@ class GameReport:
     def decisive(self, kind: str) -> float:
         """Return the share of matches in which a role got 100, 0 to 1."""
         return float((self.matches[kind].goals == 100).any(axis=1).mean())
-
-    @property
-    def mean_choices(self) -> float:
-        """The mean number of moves of the roles that choose, over all plies of random matches."""
-        lengths = self.matches[RANDOM].plies
-        weights = np.array([(lengths > ply).sum() for ply in range(len(self.choices))])
-        return float(np.average(self.choices, weights=weights)) if weights.sum() else 0.0
 
     @property
     def headline(self) -> str:
@@ -230,7 +225,7 @@ def report(
             solved = solve(game, memory=memory, progress=tell)
         except GameloreError as error:
             why = str(error)
-    return GameReport(checked, played, solved, why, _choices(played[RANDOM]), *_dead(played, seed, limits))
+    return GameReport(checked, played, solved, why, *_choices(played[RANDOM]), *_dead(played, seed, limits))
 
 
 def _named(tell: Progress, name: str) -> Progress:
@@ -238,8 +233,8 @@ def _named(tell: Progress, name: str) -> Progress:
     return lambda stage, done, total: tell(name, done, total)
 
 
-def _choices(matches: Matches) -> NDArray[np.float64]:
-    """Return the mean number of moves of the roles that choose, by ply; float64[longest]."""
+def _choices(matches: Matches) -> tuple[NDArray[np.float64], float]:
+    """Return the mean number of moves of the roles that choose: by ply, float64[longest], and over all plies."""
     from ..matches.match import MatchState
     from ..players.position_graph import PositionGraph
 
@@ -252,7 +247,8 @@ def _choices(matches: Matches) -> NDArray[np.float64]:
         choosing = graph.acting[rows] | (graph.num_moves[rows] > 1)
         sums[: len(rows)] += np.where(choosing, graph.num_moves[rows], 0).sum(axis=1)
         counts[: len(rows)] += choosing.sum(axis=1)
-    return np.divide(sums, counts, out=np.zeros(longest), where=counts > 0)
+    by_ply = np.divide(sums, counts, out=np.zeros(longest), where=counts > 0)
+    return by_ply, float(sums.sum() / counts.sum()) if counts.any() else 0.0
 
 
 def _dead(played: dict[str, Matches], seed: int, limits: Limits | None) -> tuple[tuple[str, ...], int]:

@@ -156,6 +156,10 @@ def _settings(kind: type[Any], options: Mapping[str, Any]) -> Any:
     names = [field.name for field in fields(kind)]
     for name in options:
         one_of(name, [*names, *_PARAMETERS], "a parameter of learn or a setting of the learner")
+        if name not in names:
+            raise GameloreError(
+                f"expected parameters of this kind of learner, got {name} of another kind; leave it out"
+            )
     return kind(**options)
 
 

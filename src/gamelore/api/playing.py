@@ -16,7 +16,8 @@ from ..drawing.position import position_svg, position_text
 from ..drawing.steps import shown_steps, steps_html
 from ..drawing.thought import telling
 from ..errors import GameloreError, check_count, one_of
-from ..game.game import Game, Position
+from ..game.game import EngineName, Game, Position
+from ..gdl.limits import Limits
 from ..players.player import Finished, FunctionPlayer, Player
 from ..rulesheets import loaded
 from .progress import Progress, displayed, in_notebook
@@ -358,7 +359,13 @@ def play(
         )
 
 
-def replay(path: str | Path, game: Game | str | Path | None = None) -> Matches:
+def replay(
+    path: str | Path,
+    game: Game | str | Path | None = None,
+    *,
+    engine: EngineName = "auto",
+    limits: Limits | None = None,
+) -> Matches:
     """Read match records, make their moves again, and check every recorded position.
 
     Args:
@@ -366,6 +373,8 @@ def replay(path: str | Path, game: Game | str | Path | None = None) -> Matches:
             record of another program.
         game: the game, or what `load` takes; needed for records that have no rules beside them and name no shipped
             game.
+        engine: the engine of a game that the records name or bring along; see `load`.
+        limits: the limits of loading it.
 
     Returns:
         The matches.
@@ -378,7 +387,7 @@ def replay(path: str | Path, game: Game | str | Path | None = None) -> Matches:
 
     records: list[MatchRecord] = []
     rules = None if game is None else loaded(game)
-    for replayed in replays(record_files([Path(path)]), rules):
+    for replayed in replays(record_files([Path(path)]), rules, engine, limits):
         if replayed.match is None or replayed.record is None:
             raise GameloreError(f"{replayed.name}: {replayed.why}")
         rules = rules or replayed.match.graph.game

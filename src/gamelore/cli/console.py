@@ -48,7 +48,7 @@ def num_bytes(text: str) -> int:
 GAME_HELP = "A shipped game (see `gamelore games`) or the path of a rulesheet; options: NAME:option=value,option=value."
 GameName = Annotated[str, Argument(metavar="GAME", help=GAME_HELP)]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON, for programs.")]
-Seed = Annotated[int, Option("--seed", help="Seed of all random numbers: the same seed gives the same result.")]
+Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers: the same seed gives the same result.")]
 Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 KnowledgeFile = Annotated[
     Path | None,

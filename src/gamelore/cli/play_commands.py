@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from ..drawing.position import state_text, text_boards
-from ..errors import counted
+from ..errors import GameloreError, counted
 from ..gdl.syntax import printable
 from . import console
 from .console import Cluster, Engine, GameName, Json, Seed, Workers
@@ -91,6 +91,8 @@ def play(
     with console.usage():
         if records is not None:
             check_free(records)
+            if records.suffix.lower() == ".csv" and not records.is_dir():
+                raise GameloreError(f"expected a file for match records, got {records}, a table; choose another name")
         seats = seats_of(players_by_role(rules, players), seed)
     has_human = any(isinstance(seat, Human) for seat in seats)
     if has_human:
@@ -98,10 +100,10 @@ def play(
     else:
         with progress_bars(transient=True) as tell:
             played = play_seats(rules, players, seats, matches, seed, regret=regret, tell=tell)
-    if records is not None:
-        played.save(records)
     if not played:  # the input ended during the first match
         return console.emit({"game": rules.name, "matches": 0}) if json else None
+    if records is not None:
+        played.save(records)
     summary = _summary(played)
     if json:
         console.emit(summary)
@@ -363,11 +365,14 @@ def recognise(
             f"{records}: expected a file or folder of match records, got none; name one that gamelore play --records "
             "wrote"
         )
+    if csv is not None and csv.suffix.lower() != ".csv":
+        console.fail(f"expected a file that ends in .csv, got {csv}; choose another name", console.USAGE)
     given = console.load_game(game, engine) if game is not None else None
+    matches = read(records, given, engine=engine, limits=console.LOADING.get())
     with console.usage():
-        result = compare(read(records, given), role, known or None)
+        result = compare(matches, role, known or None)
     if csv is not None:
-        result.save(csv.with_suffix(".csv"))
+        result.save(csv)
     if json:
         console.emit({"game": result.game.name, "role": role, "matches": list(map(dict, result.posteriors))})
     else:

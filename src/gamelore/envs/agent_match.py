@@ -29,7 +29,7 @@ class AgentMatch:
     Attributes:
         game: the game.
         observation: how states are observed.
-        observed_spaces: the space of observations.
+        observed_space: the space of observations.
         action_spaces: for each role the space of its actions.
         state: the match itself.
     """

@@ -90,6 +90,7 @@ class GameBatch:
         self._first = np.array([own.start for own in self.actions])
         self._end = np.array([own.stop for own in self.actions])
         self._drawn = lanes.joint[:num]
+        self._drawn.flags.writeable = False
         self._over = self.terminated | lanes.stuck[:num]
         self._padded = np.zeros((2, lanes.num_lanes), np.bool_)
 
@@ -108,7 +109,11 @@ class GameBatch:
         return self._lanes.states_of(lanes)
 
     def sample(self) -> NDArray[np.int32]:
-        """Return a random legal move of each role in each lane, int32[num, roles], uniformly distributed."""
+        """Return a random legal move of each role in each lane, int32[num, roles], uniformly distributed.
+
+        The array is read-only and is drawn anew by the next call: copy it to change moves, or to keep them. `step` does
+        not check it again.
+        """
         self._lanes.sample()
         return self._drawn
 

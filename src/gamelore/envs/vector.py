@@ -135,6 +135,7 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
             seed: environment i has the seed `seed + i`, or `seed[i]`.
             options: `{"reset_mask": bool[num_envs]}` resets some environments.
         """
+        super().reset(seed=seed if isinstance(seed, int) else None)
         lanes: NDArray[np.bool_] = np.ones(self.num_envs, np.bool_)
         if options and "reset_mask" in options:
             lanes = self.batch.flags("reset_mask", options["reset_mask"])

@@ -159,6 +159,8 @@ class MatchState:
 
     def play(self, joint: Sequence[int | str]) -> None:
         """Make a joint move: submit the move of each role, in their order. After an error, the match is unchanged."""
+        if len(joint) != self.graph.game.num_roles:
+            raise IllegalMoveError(f"expected a move for each of {self.graph.game.num_roles} roles, got {len(joint)}")
         before = list(self._submitted)
         try:
             for role, move in enumerate(joint):

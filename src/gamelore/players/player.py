@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,7 +180,7 @@ class FunctionPlayer(PositionPlayer):
 
     def __init__(self, function: Callable[..., str]) -> None:
         self._function = function
-        self._takes_role = _takes_role(function)
+        self._role = _role_parameter(function)
 
     @property
     def name(self) -> str:
@@ -189,16 +189,24 @@ class FunctionPlayer(PositionPlayer):
 
     def move(self, position: Position, role: str) -> str:
         """See `PositionPlayer.move`."""
-        return self._function(position, role) if self._takes_role else self._function(position)
+        if self._role == "keyword":
+            return self._function(position, role=role)
+        return self._function(position, role) if self._role else self._function(position)
 
 
-def _takes_role(function: Callable[..., object]) -> bool:
-    """Return whether a function takes a second argument: one without default, one named `role`, or any number."""
+def _role_parameter(function: Callable[..., object]) -> Literal["", "second", "keyword"]:
+    """Return how a function takes the role: as its second argument, by its name only, or not at all.
+
+    The second argument is one without default, one named `role`, or one of any number.
+    """
     try:
         parameters = signature(function).parameters
     except (TypeError, ValueError):
-        return False
+        return ""
+    if "role" in parameters and parameters["role"].kind == Parameter.KEYWORD_ONLY:
+        return "keyword"
     kinds = [each.kind for each in parameters.values()]
     positional = Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
     needed = sum(each.kind in positional and each.default is Parameter.empty for each in parameters.values())
-    return needed > 1 or Parameter.VAR_POSITIONAL in kinds or list(parameters)[1:2] == ["role"]
+    is_second = needed > 1 or Parameter.VAR_POSITIONAL in kinds or list(parameters)[1:2] == ["role"]
+    return "second" if is_second else ""

@@ -287,9 +287,10 @@ class PositionGraph:
             parents, joint = _joint_moves(part, self.num_joint, self.num_moves, self.move_start, self.move_actions)
             after = self.intern(self.game.next(self.states[parents], joint)) if len(parents) else parents
             counts = self.num_joint[part]
-            self.succ_start[part] = self._successors.append(after) + np.cumsum(counts) - counts
+            begin = self._successors.append(after)
+            self._show()  # before a row of the part counts as expanded: the next part may fail
+            self.succ_start[part] = begin + np.cumsum(counts) - counts
             self.expanded[part] = True
-        self._show()
 
     def successor(self, rows: ArrayLike, choices: ArrayLike) -> NDArray[np.int32]:
         """Return the rows int32[n] after joint moves int32[n, roles], each an index into the role's legal moves.

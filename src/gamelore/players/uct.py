@@ -23,7 +23,7 @@ that the next simulation takes another way (Chaslot, Winands & van den Herik 200
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -501,6 +501,10 @@ class UCT(Player):
         size = max(
             1, NODES_AT_ONCE // (self.settings.simulations or 1)
         )  # without a number of simulations: all lanes at once, because they share the time
+        if self.settings.seconds is not None:  # for all parts together
+            load_kernels()  # outside the time
+            own = monotonic() + self.settings.seconds
+            turn = replace(turn, deadline=own if turn.deadline is None else min(own, turn.deadline))
         for begin in range(0, len(several), size):
             part = several[begin : begin + size]
             choices[part] = self._choose(turn, part)

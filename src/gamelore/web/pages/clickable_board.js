@@ -2,14 +2,15 @@
 //
 // `svg` is a picture made by gamelore, in which each place is a rect with the class `place` and a number in data-place.
 // `paths` has for each legal move its steps, and for each step the numbers of the places that may be clicked for it.
-// Emits `move` with the indices of the moves that the clicks mean: one, or several that only a menu can tell apart.
+// Emits `move` with the indices of the moves that the clicks mean: one, or several that only a menu can tell apart; and
+// with the ply and the role that were shown, because another role may be asked by the time that the click arrives.
 export default {
   template: `
     <div class="gl-board" role="group" :aria-label="label">
       <div ref="picture" v-html="svg" @click="onClick" @keydown="onKey"></div>
       <div class="gl-spoken" role="status" aria-live="polite">{{ spoken }}</div>
     </div>`,
-  props: { svg: String, paths: Array, ply: Number, label: String, spoken: String },
+  props: { svg: String, paths: Array, ply: Number, role: String, label: String, spoken: String },
   data() {
     return { clicks: [], position: "", held: null };
   },
@@ -27,7 +28,7 @@ export default {
   methods: {
     // Show a new picture. Clicks so far are kept if it is of the same position, and the focus stays on the board.
     redraw() {
-      const position = JSON.stringify([this.ply, this.paths]);
+      const position = JSON.stringify([this.ply, this.role, this.paths]);
       if (position !== this.position) this.clicks = [];
       this.position = position;
       this.hold();
@@ -103,7 +104,7 @@ export default {
       const moves = this.matching(clicks);
       this.clicks = moves.length ? clicks : [];
       if (moves.length && moves.every(([path]) => path.length === clicks.length)) {
-        this.$emit("move", { indices: moves.map(([, i]) => i), ply: this.ply });
+        this.$emit("move", { indices: moves.map(([, i]) => i), ply: this.ply, role: this.role });
         this.clicks = [];
       }
       this.mark();

@@ -12,17 +12,19 @@ class ClickableBoard(Element, component="clickable_board.js"):
     """A picture of a position whose places can be clicked, also by keyboard.
 
     Args:
-        on_move: called with the indices of the moves that the clicks mean, and the ply that was shown
+        on_move: called with the indices of the moves that the clicks mean, and the ply and the role that were shown
         label: name of the board for screen readers
     """
 
-    def __init__(self, on_move: Callable[[list[int], int], None], label: str = "board") -> None:
+    def __init__(self, on_move: Callable[[list[int], int, str], None], label: str = "board") -> None:
         super().__init__()
-        self._props.update(svg="", paths=[], ply=0, label=label, spoken="")
+        self._props.update(svg="", paths=[], ply=0, role="", label=label, spoken="")
         self._on_move = on_move
         self.on("move", self._moved)
 
-    def show(self, svg: str, paths: Sequence[Sequence[Sequence[int]]], ply: int, spoken: str = "") -> None:
+    def show(
+        self, svg: str, paths: Sequence[Sequence[Sequence[int]]], ply: int, spoken: str = "", role: str = ""
+    ) -> None:
         """Show a position.
 
         Args:
@@ -30,14 +32,17 @@ class ClickableBoard(Element, component="clickable_board.js"):
             paths: for each legal move its steps of clicks; empty if nobody may move
             ply: number of the position
             spoken: what screen readers say
+            role: the role whose moves they are
         """
-        shown = {"svg": svg, "paths": paths, "ply": ply, "spoken": spoken}
+        shown = {"svg": svg, "paths": paths, "ply": ply, "spoken": spoken, "role": role}
         if any(self._props[name] != value for name, value in shown.items()):  # a picture is large
             self._props.update(shown)
             self.update()
 
     def _moved(self, event: GenericEventArguments) -> None:
         given = event.args if isinstance(event.args, dict) else {}
-        indices, ply = given.get("indices"), given.get("ply")
-        if isinstance(indices, list) and indices and all(isinstance(i, int) for i in indices) and isinstance(ply, int):
-            self._on_move(indices, ply)
+        indices, ply, role = given.get("indices"), given.get("ply"), given.get("role")
+        if not (isinstance(indices, list) and isinstance(ply, int) and isinstance(role, str)):
+            return
+        if indices and all(isinstance(i, int) for i in indices):
+            self._on_move(indices, ply, role)

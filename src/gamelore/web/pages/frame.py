@@ -76,6 +76,11 @@ class Services:
     folder: Path
 
 
+def rulesheet_address(key: str) -> str:
+    """Return the address of the page of a sheet."""
+    return f"/rulesheets?sheet={quote(key)}"
+
+
 @contextmanager
 def page_frame(title: str) -> Iterator[ui.element]:
     """Draw the header of a page; what is drawn inside the `with` block is its main part, which is yielded."""

@@ -328,16 +328,17 @@ class SeriesForm:
         return [server for server in self._desk.servers.values() if server.url]
 
     async def _begin(self) -> None:
-        if self._rules is None:
+        rules = self._rules  # another game may be chosen while players are checked
+        if rules is None:
             raise GameloreError("expected a game that is loaded, got none; choose another game, or wait a moment")
         store = str(self._services.store)
         seats = {role: form.plan(store) for role, form in self._players.items()}
-        for role, form in self._players.items():
-            if form.is_by_name():
-                await check_player(self._services, seats[role].spec)
+        named = [seats[role].spec for role, form in self._players.items() if form.is_by_name()]
+        for spec in named:
+            await check_player(self._services, spec)
         self._check_servers(seats.values())
         plan = SeriesPlan(
-            self._rules,
+            rules,
             tuple(seats),
             tuple(seats.values()),
             whole(self._matches, "matches", 1, MOST_MATCHES),

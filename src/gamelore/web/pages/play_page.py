@@ -31,6 +31,7 @@ from .frame import (
     page_frame,
     picture,
     place_on,
+    rulesheet_address,
     text_in,
     told,
     waiting,
@@ -108,7 +109,7 @@ class StartPage:
 
     def _draw_refusal(self, key: str, error: str) -> None:
         complaint(error)
-        ui.link("Open it in the editor", f"/rulesheets?sheet={key}").classes("gl-link")
+        ui.link("Open it in the editor", rulesheet_address(key)).classes("gl-link")
 
     def _draw_form(
         self, rules: Rules, opened: Mapping[str, Any], view: Mapping[str, Any], kinds: Mapping[str, Any]
@@ -148,14 +149,15 @@ class StartPage:
         await self._load(self._key, {**self._choices, option: value})
 
     async def _start(self) -> None:
-        assert self._rules is not None
+        rules = self._rules  # another game may be chosen while players are checked
+        assert rules is not None
         seats = {form.role: form.seat for form in self._seats}
         for seat in seats.values():
             if not seat.is_person:
                 await self._services.processes.ask(None, "check_player", time_limit=OPEN_SECONDS, spec=seat.player)
         seconds = float(self._seconds.value or 1.0)
         match = self._services.archive.new(
-            rules=self._rules, seats=seats, pace=MatchPace(seconds, min(2 * seconds, MOST_MOVE_SECONDS))
+            rules=rules, seats=seats, pace=MatchPace(seconds, min(2 * seconds, MOST_MOVE_SECONDS))
         )
         await match.open()
         self._client.open(f"/play/{match.id}")
@@ -305,7 +307,7 @@ class MatchPage:
         if self._view is not None:
             paths = self._view["clicks"].get(role, []) if role else []
             svg = self._opinion["svg"] if self._opinion and self._opinion.get("svg") else self._view["svg"]
-            self._board.show(svg, paths, self._ply, self._status_text())
+            self._board.show(svg, paths, self._ply, self._status_text(), role or "")
         self._menu.clear()
         self._slider.props(f"max={max(1, len(match.plies))}")
         self._slider.set_value(self._ply)
@@ -380,12 +382,11 @@ class MatchPage:
 
     # ---- what people do -----------------------------------------------------------------------------------------
 
-    def _clicked(self, indices: Sequence[int], ply: int) -> None:
+    def _clicked(self, indices: Sequence[int], ply: int, role: str) -> None:
         """Make the move that clicks on the board mean, or ask which of several."""
         match = self._match
-        if not match.waiting or match.view is None or ply != len(match.plies):
+        if role not in match.waiting or match.view is None or ply != len(match.plies):
             return
-        role = match.waiting[0]
         moves = [match.view["legal"][role][i] for i in indices if 0 <= i < len(match.view["legal"][role])]
         if len(moves) == 1:
             return self._submit(role, moves[0], ply)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from nicegui import app, ui
 from nicegui.element import Element
@@ -40,6 +39,7 @@ from .frame import (
     is_connected,
     page_frame,
     picture,
+    rulesheet_address,
     say,
     text_in,
     told,
@@ -156,7 +156,7 @@ class SheetListPage:
 
     def _draw_text(self, key: str, name: str) -> None:
         with ui.row().classes("items-center gap-2"):
-            ui.link(name, _address(key)).classes("gl-link")
+            ui.link(name, rulesheet_address(key)).classes("gl-link")
             ui.button(icon="delete", on_click=lambda: self._give_up(key)).props(
                 'flat round dense aria-label="delete this text"'
             )
@@ -172,7 +172,7 @@ class SheetListPage:
 
     def _draw_sheet(self, sheet: ListedSheet, is_unsaved: bool) -> None:
         with ui.row().classes("items-center gap-2 w-full"):
-            ui.link(sheet.name, _address(sheet.key)).classes("gl-link").props(
+            ui.link(sheet.name, rulesheet_address(sheet.key)).classes("gl-link").props(
                 f'data-testid="sheet-{attribute_text(sheet.name)}"'
             )
             ui.label(self._about[sheet.key]).classes("gl-faint text-sm")
@@ -184,7 +184,7 @@ class SheetListPage:
                 )
 
     def _new(self) -> None:
-        ui.navigate.to(_address(self._drafts.new().key))
+        ui.navigate.to(rulesheet_address(self._drafts.new().key))
 
     async def _upload(self, event: UploadEventArguments) -> None:
         """Open a file as a text that is not saved yet."""
@@ -194,7 +194,7 @@ class SheetListPage:
             draft = self._drafts.new(_file_name(event.file.name), text)
         except GameloreError as error:
             return complain(str(error))
-        ui.navigate.to(_address(draft.key))
+        ui.navigate.to(rulesheet_address(draft.key))
 
     async def _delete(self, sheet: ListedSheet) -> None:
         if await agreed(f"Delete the rulesheet {sheet.name}? This cannot be undone.", "Delete"):
@@ -435,7 +435,7 @@ class EditorPage:
         if chosen in own and not await agreed(f"You have a rulesheet {chosen} already. Replace it?", "Replace"):
             return
         sheet = self._drafts.save(self._draft, chosen)
-        self._client.open(_address(sheet.key))
+        self._client.open(rulesheet_address(sheet.key))
 
     async def _download(self) -> None:
         ui.download.content(self._draft.text, f"{_file_name(self._draft.name)}.kif")
@@ -699,11 +699,6 @@ class ReportPanel:
 
 def _button(text: str, icon: str, action: Callable[[], Any], testid: str) -> ui.button:
     return ui.button(text, icon=icon, on_click=told(action)).props(f"outline dense data-testid={testid}")
-
-
-def _address(key: str) -> str:
-    """Return the address of the page of a sheet."""
-    return f"/rulesheets?sheet={quote(key)}"
 
 
 def _file_name(text: str) -> str:

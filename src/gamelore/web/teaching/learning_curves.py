@@ -532,6 +532,7 @@ class LearningDesk:
             speed: matches of each learner in a second; None for as many as possible
         """
         await self._make_room()
+        self._forget()
         id = secrets.token_urlsafe(9)
         run = self._open[id] = WatchedRun(id, self._folder / id, plan, self._processes, title, speed=speed)
         run.start()

@@ -13,7 +13,7 @@ from nicegui import ui
 
 from ...errors import GameloreError
 from ...rulesheets import split
-from ..pages.frame import Services, choice, complaint, heading, whole
+from ..pages.frame import Services, choice, complaint, heading, rulesheet_address, whole
 from ..pages.knowledge_parts import faint
 from ..service.rule_processes import OPEN_SECONDS, Rules
 from ..service.sheet_library import SheetLibrary
@@ -155,7 +155,7 @@ class LearningForm:
                     ui.label(text)
             else:
                 complaint(text)
-                ui.link("Open it in the editor", f"/rulesheets?sheet={self._key}").classes("gl-link")
+                ui.link("Open it in the editor", rulesheet_address(self._key)).classes("gl-link")
 
     def _draw_roles(self, opened: Row) -> None:
         """Draw a field for the role of the learners, and one for each option of the rulesheet."""

@@ -187,7 +187,7 @@ class MoveBoard:
         paths = view["clicks"].get(self.mover, []) if self.legal and can_move else []
         self._board.show(view["svg"], paths, len(plies), spoken)
 
-    def _clicked(self, indices: Sequence[int], ply: int) -> None:
+    def _clicked(self, indices: Sequence[int], ply: int, role: str) -> None:
         moves = self.legal.get(self.mover, ()) if self.legal else ()
         if not self._is_busy and ply == len(self.plies) and 0 <= indices[0] < len(moves):
             background_tasks.create(self._make(moves[indices[0]]), name="a move of the tour")

@@ -144,7 +144,7 @@ class PlayStep(TourStep):
         self._client.on_delete(match.watch(partial(self._show, match)))
         self._show(match)
 
-    def _clicked(self, match: SharedMatch, indices: Sequence[int], ply: int) -> None:
+    def _clicked(self, match: SharedMatch, indices: Sequence[int], ply: int, role: str) -> None:
         legal = match.view["legal"]["xplayer"] if match.view is not None else []
         if "xplayer" in match.waiting and 0 <= indices[0] < len(legal):
             match.submit("xplayer", legal[indices[0]], ply)
