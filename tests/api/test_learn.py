@@ -87,6 +87,32 @@ def test_knowledge_of_other_games(learned: Learned, tmp_path: Path) -> None:
     assert more.number == again.number
 
 
+def test_all_other_games_are_sources_as_they_are_asked_for(learned: Learned, tmp_path: Path) -> None:
+    """By their opponent, and combined by the rule; a learner with other sources is another one."""
+    store = Knowledge(tmp_path / "k.db")
+    learned.save(store.path)
+    gamelore.learn("tictactoe", opponent="weak", matches=20, store=store)
+    asked = {"source_opponent": "weak", "combine": "mean"}
+    against_weak = gamelore.learn("connect3", "transfer", store=store, matches=5, **asked)
+    (source,) = against_weak.stored.sources
+    assert (source["game"], source["num_matches"]) == ("tictactoe", 20), "and not the one with 60 against egreedy"
+    assert against_weak.stored.settings["sources"] == {
+        "games": ["tictactoe"],
+        "opponent": "weak",
+        "role": None,
+        "rule": "mean",
+    }
+    assert gamelore.learn("connect3", "transfer", store=store, matches=6, **asked).number == against_weak.number
+    assert gamelore.learn("connect3", "transfer", store=store, matches=6).number != against_weak.number
+
+
+def test_whole_numbers_and_others_are_one_setting(tmp_path: Path) -> None:
+    store = Knowledge(tmp_path / "k.db")
+    first = gamelore.learn("tictactoe", gamma=1, matches=2, store=store)
+    assert gamelore.learn("tictactoe", gamma=1.0, matches=3, store=store).number == first.number
+    assert gamelore.learn("tictactoe", matches=4, store=store).number == first.number
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

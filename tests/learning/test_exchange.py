@@ -414,11 +414,16 @@ def test_a_learner_of_a_role_in_another_case_goes_on(path: Path, tmp_path: Path,
         assert list(problems(there)) == []
 
 
-def test_sequences_longer_than_those_of_the_settings_are_refused(path: Path, tmp_path: Path) -> None:
+def test_empty_sequences_and_those_longer_than_the_settings_are_refused(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "k.json"
     with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
         fill_all(here)
         export_learners(here, file, [3])
+        empty = json.loads(file.read_text())
+        empty["learners"][0]["sequences"] = [["red", "solo", [], [], 2, 0]]
+        (tmp_path / "empty.json").write_text(json.dumps(empty))
+        with pytest.raises(KnowledgeError, match=r"learners\[0\]: a sequence has no moves"):
+            import_learners(there, tmp_path / "empty.json")
         for long in ({"sequences": [["red", "solo", [0, 0, 0, 0], [], 2, 0]]}, {"settings": {"lengths": [1]}}):
             whole = json.loads(file.read_text())
             learner = whole["learners"][0]

@@ -85,6 +85,7 @@ def test_parsing_gives_back_what_was_written(tree: tuple[object, ...]) -> None:
         ("L{n}", "a comma is missing"),
         ("L,x", "it has characters that are not allowed"),
         ("101", "101 is not a goal value"),
+        ("9" * 5000, "is not a goal value|a comma is missing"),
     ],
 )
 def test_other_texts_are_refused(text: str, why: str) -> None:

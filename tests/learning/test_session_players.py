@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 import gamelore
 from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.learning import session
-from gamelore.learning.session import STAGE, UNKNOWN, LastingLearner, each_match, full_opponent
+from gamelore.learning.session import (
+    STAGE,
+    UNKNOWN,
+    LastingLearner,
+    StoredValuePlayer,
+    each_match,
+    full_opponent,
+)
 from gamelore.learning.sources import ANYONE, Sources, other_games, taught
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import LESSON_TABLES, StoredLearner
@@ -470,6 +477,39 @@ def test_without_learning_it_plays_by_what_it_knows_and_does_not_explore(path: P
     for number in range(20):
         turn = match.turn(0, stream(number))
         assert reader.choose(turn) == known.choose(turn)
+
+
+def test_without_exploring_initial_values_are_those_of_a_learner_that_explores(path: Path) -> None:
+    """An oracle's initial values count with its random moves. All moves that it never made have such values."""
+    game, own = game_of("tictactoe"), {"epsilon": 0.3, "initialisation": "eager"}
+    graph = PositionGraph(game)
+    played(learner(path, "oracle", "random", **own), graph, 30)
+    with KnowledgeStore(path) as knowledge:
+        exploring = Learner(graph, 0, [LearnerSettings("oracle", **own)], opponents=[OpponentSettings("random")])  # type: ignore[arg-type]
+        exploring.load(0, knowledge.afterstates(only(path)))
+        greedy = StoredValuePlayer(knowledge, only(path), game).on(graph)
+    rows = np.array([graph.start], np.int32)
+    graph.list_moves(rows)
+    values = exploring.estimates(0, rows)[1]
+    assert np.array_equal(greedy.estimates(0, rows)[1], values)
+    best = set(np.flatnonzero(values == values.max()).tolist())
+    match = MatchState(graph)
+    assert {int(greedy.choose(match.turn(0, stream(number)))[0]) for number in range(20)} <= best
+
+
+def test_a_transfer_learner_that_began_without_sources_plays_on(path: Path) -> None:
+    game = game_of("tictactoe")
+    graph = PositionGraph(game)
+    played(learner(path, "transfer"), graph, 10)
+    played(learner(path.with_name("baseline.db")), graph, 10)
+    rows = np.array([graph.start], np.int32)
+    told = []
+    for file in (path, path.with_name("baseline.db")):
+        with KnowledgeStore(file) as knowledge:
+            told.append(StoredValuePlayer(knowledge, only(file), game).on(graph).estimates(0, rows)[1].tolist())
+    assert told[0] == told[1]
+    again = gamelore.learn("tictactoe", "transfer", opponent=AGAINST, store=path, matches=12)
+    assert len(again.rewards) == 12
 
 
 def test_without_learning_and_without_a_store_it_plays(path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -267,14 +267,16 @@ def _sources(
         check_games(store, named)
         return named, None
     stored = learner.find(store, any_sources=True)
-    against = how.opponent or learner.opponent
-    sources = sources_of(stored) if stored else other_games(store, game, against, settings.depth)
+    before = sources_of(stored) if stored else None
+    if before is not None and how in (replace(before, games=()), replace(before, games=(), opponent=None)):
+        return before, None
+    sources = other_games(store, game, how.opponent or learner.opponent, settings.depth)
     if not sources:
         raise GameloreError(
             f"expected knowledge of other games for a transfer learner of {game.name}, got none; learn another game "
             'first, and give it as sources=[..], or give a store: store="knowledge.db"'
         )
-    return sources, None
+    return replace(how, games=sources.games, opponent=how.opponent or sources.opponent), None
 
 
 # learners of sequences

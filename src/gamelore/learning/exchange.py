@@ -538,11 +538,13 @@ def _check_learner(game: _Game, learner: _Learner) -> None:
 
 
 def _check_lengths(learner: _Learner) -> None:
-    """Raise ValueError if a sequence is longer than the sequences that the learner looks for."""
+    """Raise ValueError if a sequence is longer than the sequences that the learner looks for, or empty."""
     moves = [row.moves for row in learner.sequences] + [moves for row in learner.pairs for _, moves in row.branches]
     longest = msgspec.convert(learner.settings, SequenceSettings).lengths[-1] if moves else 0
     if any(len(sequence) > longest for sequence in moves):
         raise ValueError(f"a sequence has more than {longest} moves")
+    if not all(moves):
+        raise ValueError("a sequence has no moves")
 
 
 def _fact_lists(learner: _Learner) -> Iterator[list[int]]:

@@ -152,7 +152,8 @@ class ValueSession(Session[Learner], Player):
         graph: the graph of the matches; a new one if it is None
         """
         role = role_of(knowledge, stored, game)
-        begin = [settings], [knowledge.inherited(stored)], [(stored.seed, 0)]
+        inherited = knowledge.inherited(stored)
+        begin = [playing(settings, inherited)], [inherited], [(stored.seed, 0)]
         learner = Learner(graph or PositionGraph(game), role, *begin, [known_opponent(stored.opponent)])
         session = cls(learner, (knowledge, stored), counting=True)
         session.catch_up()
@@ -288,6 +289,13 @@ def each_match(finished: Finished) -> Iterator[Finished]:
         )
 
 
+def playing(settings: LearnerSettings, values: FeatureValues | None) -> LearnerSettings:
+    """Return the settings with which a learner plays: a transfer learner without values plays as a baseline learner."""
+    if settings.needs_values and values is None:
+        return replace(settings, kind="baseline", control=None, equivalence=None, turns=0)
+    return settings
+
+
 # learners of values as players
 
 
@@ -318,10 +326,11 @@ class StoredValuePlayer(Player):
         if self._learner is None or self._learner.graph is not graph:
             names = {field.name for field in fields(LearnerSettings)}
             given = {name: value for name, value in self._stored.settings.items() if name in names}
-            settings = replace(LearnerSettings(**given), epsilon=0.0)
+            settings = playing(LearnerSettings(**given), self._inherited)
             begin = [settings], [self._inherited], [(self._stored.seed, 0)]
             self._learner = Learner(graph, self.role, *begin, [known_opponent(self._stored.opponent)])
             self._learner.restore(self._learned, self._stored.num_matches)
+            self._learner.stop_exploring()
         return self._learner
 
 
@@ -473,8 +482,10 @@ class LastingLearner(Player):
         """Return a new session with the current rows of the store. It replaces the session `before`."""
         store = self._store()
         stored, values = self._enrolled(store, graph.game, graph.game.roles[role]) if store else (None, None)
-        begin = [self._playing(values)], [values], [(self.seed, 0)]
+        begin = [playing(self.settings, values)], [values], [(self.seed, 0)]
         learner = Learner(graph, role, *begin, [known_opponent(self.opponent)])
+        if not self.learns:
+            learner.stop_exploring()
         session = ValueSession(learner, (store, stored) if store and stored else None, before)
         if self._may_store():
             session.catch_up()
@@ -520,13 +531,6 @@ class LastingLearner(Player):
     @property
     def _looks_for_sources(self) -> bool:
         return self.settings.needs_values and self.sources is None
-
-    def _playing(self, values: FeatureValues | None) -> LearnerSettings:
-        """Return the settings for play. A transfer learner without values plays as a baseline learner."""
-        settings = self.settings
-        if settings.needs_values and values is None:
-            settings = replace(settings, kind="baseline", control=None, equivalence=None, turns=0)
-        return settings if self.learns else replace(settings, epsilon=0.0)
 
     def _store(self) -> KnowledgeStore | None:
         """Return the open store; None if the file does not exist and must not be created."""

@@ -306,7 +306,8 @@ def match_results(finished: Finished) -> NDArray[np.float64]:
     """
     goals = finished.goals.astype(np.float64)
     if goals.shape[1] == 1:
-        outcome = (goals == finished.graph.game.goal_values[0][-1]).astype(np.float64)
+        values = finished.graph.game.goal_values[0]
+        outcome = (goals == values[-1]).astype(np.float64) if values else np.zeros_like(goals)
     else:
         others = np.stack([np.delete(goals, role, axis=1).max(axis=1) for role in range(goals.shape[1])], axis=1)
         outcome = np.where(goals == others, 0.5, (goals > others).astype(np.float64))

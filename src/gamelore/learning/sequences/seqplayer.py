@@ -368,7 +368,7 @@ class SeqPlayer(Player):
         Moves that are proved to lose may not be made. If all moves of a lane are proved to lose, all may be made.
         """
         graph, role, depth = turn.graph, turn.role, self.settings.verify
-        if not depth:
+        if not depth or not graph.game.goal_values[role]:
             return np.ones(graph.num_moves[turn.rows, role].sum(), np.bool_)
         offsets, values = choice_values(graph, role, turn.rows, depth)
         safe = values > graph.game.goal_values[role][0]

@@ -44,7 +44,7 @@ STANDARD = (0, 50, 100)
 """Loss, draw and win, the outcomes of all the paper's games."""
 
 _NAMES = {outcome: letter for letter, outcome in LETTERS.items()}
-_TOKEN = re.compile(r"[{},]|n|L|D|W|\d+")
+_TOKEN = re.compile(r"[{},]|n|L|D|W|\d{1,9}")
 
 
 def to_text(tree: Tree) -> str:

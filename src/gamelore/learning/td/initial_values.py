@@ -128,6 +128,7 @@ class LearnerSettings:
         for name in ("alpha", "gamma", "lam", "epsilon"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise GameloreError(f"expected {name} from 0 to 1, got {getattr(self, name)}; correct the settings")
+            object.__setattr__(self, name, float(getattr(self, name)))  # 1 and 1.0 are one setting, also as JSON
         check_depth(self.depth)
         if not 0 <= self.turns <= DEEPEST or (self.turns and self.kind != "transfer"):
             raise GameloreError(

@@ -33,7 +33,7 @@ from ..store.schema import Afterstate, LearnedRows
 from .afterstates import Afterstates, Representatives, afterstate_facts, afterstates_of_facts, own_afterstates, trails
 from .initial_values import NO_SPACE, InitialValues, LearnerSettings, classes_of, initial_group
 from .replies import count_replies
-from .update import Lookup, ValueTable, choose, initialise, lane_numbers, learn
+from .update import EPSILON, Lookup, ValueTable, choose, initialise, lane_numbers, learn
 
 if TYPE_CHECKING:
     from ...players.position_graph import PositionGraph
@@ -86,10 +86,15 @@ class Learner(Player):
         self.siblings = np.array([lane.initialisation == "siblings" for lane in settings], np.bool_)
         self._first = np.array([lane.ties == "first" for lane in settings], np.bool_)
         self._numbers = lane_numbers(self.settings)
+        self.epsilon = self._numbers[:, EPSILON]  # probability of a random move by lane, float64[lanes]
         self.representatives = graph.memo(Representatives)
         symmetric = np.array([lane.symmetry == "all" for lane in settings], np.bool_)
         self._merges = bool(symmetric.any()) and self.representatives.symmetries.num > 1
         self._merging = symmetric & self._merges
+
+    def stop_exploring(self) -> None:
+        """Make no random moves any more. Initial values that count with such moves stay as they are."""
+        self.epsilon[:] = 0.0
 
     def choose(self, turn: Turn) -> NDArray[np.int32]:
         """See `Player.choose`."""
@@ -299,8 +304,7 @@ def search_on(learner: Learner, turn: Turn, choices: NDArray[np.int32], seconds:
     The search ends after `seconds`, or at the deadline of the turn. All lanes of the turn together have this time. The
     given choice remains in lanes where the learner explores, and in lanes where no simulation ended in time.
     """
-    epsilon = np.array([learner.settings[lane].epsilon for lane in turn.lanes])
-    exploring = uniform(turn.keys, turn.plies, EXPLORE) < epsilon
+    exploring = uniform(turn.keys, turn.plies, EXPLORE) < learner.epsilon[turn.lanes]
     places = np.flatnonzero(~exploring & (turn.graph.num_moves[turn.rows, turn.role] > 1))
     if not places.size:
         return choices

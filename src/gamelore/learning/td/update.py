@@ -155,7 +155,7 @@ def td_update(q: F64, slots: I64, reward: float, alpha: float, gamma: float, lam
 
 
 _EXPLORE, _WHICH = np.uint64(EXPLORE), np.uint64(WHICH)
-_ALPHA, _GAMMA, _LAM, _EPSILON, _DEFAULT = range(5)  # columns of the array from `lane_numbers`
+_ALPHA, _GAMMA, _LAM, EPSILON, _DEFAULT = range(5)  # columns of the array from `lane_numbers`
 
 
 def lane_numbers(settings: Sequence[LearnerSettings]) -> NDArray[np.float64]:
@@ -279,7 +279,7 @@ def choose_in_lane(
     `values` is working memory, with room for the moves of the row. For use inside kernels.
     """
     ply, moves, default = np.uint64(counter), int(num_moves[row, role]), table.numbers[lane, _DEFAULT]
-    if unit(key, ply, _EXPLORE) < table.numbers[lane, _EPSILON]:
+    if unit(key, ply, _EXPLORE) < table.numbers[lane, EPSILON]:
         return below(key, ply, _WHICH, moves)
     alone = moves_alone(row, role, num_moves)
     if alone and not expanded[row]:
