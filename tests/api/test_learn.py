@@ -193,6 +193,12 @@ def test_what_was_learned_is_pickled(learned: Learned) -> None:
     assert again.features == learned.features
 
 
+def test_players_that_are_watched_have_names_of_their_own() -> None:
+    first, last = (lambda position: position.legal["xplayer"][0]), (lambda position: position.legal["xplayer"][-1])
+    with pytest.raises(GameloreError, match="expected players with different names, got two with the name <lambda>"):
+        gamelore.learn("losetictactoe", "sequences", expert=first, against=[last], matches=1)
+
+
 def test_sequences_of_an_expert(tmp_path: Path) -> None:
     learned = gamelore.learn("losetictactoe", "sequences", matches=10, cycles=1, tests=10, store=tmp_path / "k.db")
     assert (learned.num_matches, len(learned.tests), learned.kind) == (40, 6, "sequences")

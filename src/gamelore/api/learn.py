@@ -304,7 +304,12 @@ def _learn_sequences(
     if tests < 0:
         raise GameloreError(f"expected a number of tests from 0, got {tests}")
     opponents = [against] if isinstance(against, str) or callable(against) else against
-    names = {name_of(each): each for each in (expert, *(opponents or ()))}
+    names: dict[str, AnyPlayer] = {}
+    for each in (expert, *(opponents or ())):
+        if names.setdefault(name_of(each), each) is not each and not isinstance(each, str):
+            raise GameloreError(
+                f"expected players with different names, got two with the name {name_of(each)}; name them"
+            )
     told = None if opponents is None else list(map(name_of, opponents))
     watched = Curriculum.of(name_of(expert), told, cycles, matches)
     player = _player_by_name(names)
