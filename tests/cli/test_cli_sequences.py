@@ -90,6 +90,15 @@ def test_mistakes_are_told(options: tuple[object, ...], message: str, store: Pat
     assert not store.exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--heuristic", "maxmax"), ("--source-role", "red"), ("--source-opponent", "weak"), ("--combine", "mean")],
+)
+def test_other_learners_of_values_have_no_such_options(option: str, value: str) -> None:
+    message = run("learn", "losetictactoe", option, value, code=2).stderr
+    assert f"expected only options for --learner baseline, got {option}; leave it out, or choose another" in message
+
+
 @pytest.mark.parametrize("option", ["--length", "--cycles", "--tests"])
 def test_other_learners_have_no_sequences(option: str) -> None:
     message = run("learn", "losetictactoe", option, 3, code=2).stderr

@@ -31,6 +31,7 @@ INSTEAD = {
     "role": "leave it out, because this learner learns for all roles",
     "opponent": "name the players that it watches with --expert and --against",
 }
+OF_ONE_LEARNER = {"heuristic": "lookahead", **dict.fromkeys(("source_opponent", "source_role", "combine"), "transfer")}
 PANELS = {
     "values": ("Learners of values", "Initial values of the transfer learner"),
     "sequences": ("Learner of sequences", "Matches that the learner of sequences watches"),
@@ -225,12 +226,13 @@ def learn(
 
 
 def _check_options(context: typer.Context, learner: str) -> None:
-    """Exit if the user gave an option that belongs to the other kind of learner."""
+    """Exit if the user gave an option that belongs to the other kind of learner, or to another learner of values."""
     others = PANELS["values" if learner == "sequences" else "sequences"]
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         is_given = source is not None and source.name == "COMMANDLINE"
-        if is_given and getattr(parameter, "rich_help_panel", None) in others:
+        wanted = OF_ONE_LEARNER.get(parameter.name or "", learner)
+        if is_given and (learner != wanted or getattr(parameter, "rich_help_panel", None) in others):
             instead = INSTEAD.get(parameter.name or "", "leave it out, or choose another --learner")
             console.fail(
                 f"expected only options for --learner {learner}, got {parameter.opts[0]}; {instead}", console.USAGE
