@@ -9,14 +9,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from gamelore import GameloreError, GDLSyntaxError, load
+from gamelore import GameloreError, GDLSemanticError, GDLSyntaxError, load
 from gamelore.analysis.isomorphism import Renaming, scramble
 from gamelore.catalogue import player
-from gamelore.gdl.syntax import Rulesheet
+from gamelore.gdl.syntax import Rulesheet, parse
 from gamelore.ground import clingo
 from gamelore.ground.rehearsal import rehearse
 from gamelore.net.belief import PlayerMatches
-from gamelore.net.follower import Follower
+from gamelore.net.follower import Follower, without_goals
 from gamelore.players.random_streams import stream, uniform
 from gamelore.rulesheets import path, read
 
@@ -27,6 +27,35 @@ CLIQUE = f"""
 (<= (legal x (link ?a ?b)) (node ?a) (node ?b)) (<= (next (edge ?a ?b)) (does x (link ?a ?b))) (<= terminal {JOIN})
 """  # a long join for all that edges may be; there is only one edge at a time
 GAMES = ["tictactoe", "goofspiel", "tictactoe3p", "pegsolitaire", "breakthrough"]
+
+
+SUMS = """
+(role a) (init (step 1)) (num 1) (num 2) (<= (legal a (take ?n)) (num ?n)) (<= (next (step 2)) (does a (take ?n)))
+(<= (chosen ?n) (does a (take ?n))) (<= (next (taken ?n)) (chosen ?n)) (<= terminal (true (step 2))) (succ 1 2)
+(<= (plus ?n) (succ 1 ?n)) (<= (goal a 100) (true (taken ?n)) (plus ?n)) (<= (goal a 0) (not (true (taken 2))))
+"""
+
+
+def test_rules_of_goals_are_left_out() -> None:
+    kept = [str(rule) for rule in without_goals(parse(SUMS)).rules]
+    assert kept[-1] == "(<= (goal ?r 0) (role ?r))"
+    assert [str(rule) for rule in parse(SUMS).rules if str(rule) not in kept] == [
+        "(succ 1 2)",
+        "(<= (plus ?n) (succ 1 ?n))",
+        "(<= (goal a 100) (true (taken ?n)) (plus ?n))",
+        "(<= (goal a 0) (not (true (taken 2))))",
+    ]
+    assert len(kept) == len(parse(SUMS).rules) - 3
+
+
+def test_goals_that_the_end_depends_on_stay() -> None:
+    sheet = parse(SUMS.replace("(<= terminal (true (step 2)))", "(<= terminal (goal a 100))"))
+    assert without_goals(sheet).rules == sheet.rules
+
+
+def test_a_mistake_in_the_rules_of_goals_is_told() -> None:
+    with pytest.raises(GDLSemanticError, match="variable"):
+        follower().prepare(SUMS.replace("(goal a 0)", "(goal a ?x)"))
 
 
 def follower() -> Follower:

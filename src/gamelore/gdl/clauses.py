@@ -559,12 +559,9 @@ def followed(steps: Mapping[str, str], start: str, target: str) -> list[str]:
     return path
 
 
-Edges = Mapping[Signature, Iterable[Signature]]
-
-
-def reachable(edges: Edges, roots: Iterable[Signature]) -> set[Signature]:
+def reachable(edges: Mapping[Node, Iterable[Node]], roots: Iterable[Node]) -> set[Node]:
     """Return all nodes reachable from the roots, the roots included."""
-    reached: set[Signature] = set()
+    reached: set[Node] = set()
     stack = list(roots)
     while stack:
         check()

@@ -163,7 +163,8 @@ def _static(rules: Sequence[Clause], left_out: Collection[Signature]) -> set[Sig
     dependencies = Dependencies(rules)
     derived = dependencies.uses.keys()
     chosen = {name for name in derived - left_out if name[0] not in KEYWORD_ARITY or name[0] == "role"}
-    return chosen - reachable(users_of(dependencies.uses), (derived | GIVEN) - chosen)
+    changing = reachable(users_of(dependencies.uses), (derived | GIVEN) - chosen)
+    return chosen - changing
 
 
 MAX_DEPTH = 8  # maximum nesting of functions in a domain; a deeper argument counts as any term

@@ -1,8 +1,9 @@
 """The follower process: it knows the legal moves of the present positions while players think. See pool.py.
 
 Players think in worker processes (worker.py), which are busy then, may be late, and may die. The follower has no
-player. It derives the legal moves with the plain reasoner from the rules as the host wrote them: a state takes
-milliseconds, and nothing is compiled. So the process is small, and knows the first legal moves early.
+player. It derives the legal moves with the plain reasoner from the rules as the host wrote them, without those that
+only goals need: a state takes milliseconds, and nothing is compiled. So the process is small, and knows the first legal
+moves early.
 
 The process answers the same requests as a worker process, except those about choosing moves and learning. A match of
 which a turn was missed is *lost*: its legal moves are unknown from then on.
@@ -12,15 +13,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ..errors import GameloreError, IllegalMoveError
 from ..game.game import Game, Position, make
-from ..gdl.syntax import parse
+from ..gdl import lint
+from ..gdl.clauses import RelationGraph, reachable
+from ..gdl.syntax import Rulesheet, parse
 from .requests import answer_requests, limits_within, processor_time
 
 Followed: TypeAlias = tuple[tuple[str, ...], int, str | None, bool]
 """The values of `requests.Advanced`; the kind of end is unknown here."""
+OF_MOVES = "role", "base", "input", "init", "legal", "next", "terminal"
+"""The relations that say who moves, what is legal, and what comes of it."""
+NO_GOALS = parse("(<= (goal ?r 0) (role ?r))").rules
 
 
 class FollowedMatch:
@@ -72,6 +79,16 @@ def _role_of(game: Game, name: str) -> str:
         if role.lower() == name.strip().lower():
             return role
     raise GameloreError(f"expected one of the roles {', '.join(game.roles)}, got {name!r}; choose one of these")
+
+
+def without_goals(sheet: Rulesheet) -> Rulesheet:
+    """Return the rules that OF_MOVES depend on, and a goal for each role, which a game must have.
+
+    Those of the real goals may be the largest part: sums, or counts of a board.
+    """
+    needed = reachable(RelationGraph(sheet).bodies, OF_MOVES)
+    kept = tuple(rule for rule in sheet.rules if rule.head.name in needed)
+    return replace(sheet, rules=kept if "goal" in needed else (*kept, *NO_GOALS))
 
 
 class Follower:
@@ -137,7 +154,9 @@ class Follower:
     def _game(self, rules: str) -> Game:
         if rules not in self._games:
             with processor_time(self._prepare_seconds):
-                self._games[rules] = make(parse(rules), "followed", "reasoner", self._limits)
+                sheet = parse(rules)
+                lint.refuse(sheet)  # also for a mistake in what is left out
+                self._games[rules] = make(without_goals(sheet), "followed", "reasoner", self._limits)
         return self._games[rules]
 
 
