@@ -287,7 +287,8 @@ def play_honestly(server: PageServer, patience: float = PATIENCE) -> None:
     with visiting(server, f"/play/{server.new_match()}", patience) as visitor:
         board = visitor.wait_for("a board", patience, paths=...)
         (listener,) = [event["listener_id"] for event in board["events"] if event["type"] == "move"]
-        visitor.send(board["key"], listener, json.dumps({"indices": [0], "ply": 0}))
+        click = {"indices": [0], "ply": 0, "role": board["props"]["role"]}
+        visitor.send(board["key"], listener, json.dumps(click))
         visitor.wait_for("the next position", patience, ply=1)
 
 
