@@ -170,6 +170,7 @@ def test_a_line_names_roles_and_leaves_out_noops() -> None:
 
 
 def test_the_feature_that_matched_and_the_value_that_it_carried(worker: RuleWorker, store: Path) -> None:
+    gamelore.solve("connect3", progress=False)  # keeps the solution: a hint has two seconds to find it
     exact, values = worker.hints(**sheet("connect3"), plies=TWO_DROPS, store=str(store))
     (learner,) = gamelore.Knowledge(store).learners(game="connect3")
     position = Position(learner.game, learner.game.state(played("connect3", TWO_DROPS).facts))
