@@ -408,6 +408,15 @@ class Searched:
     means: NDArray[np.float64]  # [moves], the mean goal, 0 to 100; nan for a move without visits
 
 
+def _deadline(settings: SearchSettings, deadline: float | None) -> float | None:
+    """Return the end of `settings.seconds` from now, or the given deadline if that is earlier; None for no limit."""
+    if settings.seconds is None:
+        return deadline
+    load_kernels()  # outside the time
+    own = monotonic() + settings.seconds
+    return own if deadline is None else min(own, deadline)
+
+
 def search(
     game: Game,
     states: NDArray[np.uint64],
@@ -423,10 +432,7 @@ def search(
     limit, there are 1000 simulations. Terminal and stuck states have no moves.
     """
     forest = Forest(game, states, settings.exploration)
-    if settings.seconds is not None:
-        load_kernels()  # outside the time
-        own = monotonic() + settings.seconds
-        deadline = own if deadline is None else min(own, deadline)
+    deadline = _deadline(settings, deadline)
     limit = settings.simulations or (DEFAULT_SIMULATIONS if deadline is None else np.inf)
     most_bytes = np.inf
     if settings.simulations is None and settings.seconds is None and deadline is not None:
@@ -501,10 +507,7 @@ class UCT(Player):
         size = max(
             1, NODES_AT_ONCE // (self.settings.simulations or 1)
         )  # without a number of simulations: all lanes at once, because they share the time
-        if self.settings.seconds is not None:  # for all parts together
-            load_kernels()  # outside the time
-            own = monotonic() + self.settings.seconds
-            turn = replace(turn, deadline=own if turn.deadline is None else min(own, turn.deadline))
+        turn = replace(turn, deadline=_deadline(self.settings, turn.deadline))  # for all parts together
         for begin in range(0, len(several), size):
             part = several[begin : begin + size]
             choices[part] = self._choose(turn, part)
