@@ -19,6 +19,7 @@ from numba.core.caching import CacheImpl, IndexDataCacheFile, NullCache
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
+import gamelore
 from gamelore.gdl.limits import resident_memory
 from gamelore.players import kernel as decorators
 from gamelore.players.kernel import (
@@ -271,6 +272,54 @@ def test_an_import_loads_no_kernel() -> None:
     done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
     num, num_to_load = map(int, done.stdout.split())
     assert num == num_to_load > 5
+
+
+PLAYED = """
+import sys
+import numpy as np
+import gamelore
+from gamelore.players.kernel import F64, kernel
+
+gamelore.play("tictactoe", ["random", "uct:simulations=20"], matches=1)
+loaded_only = "scipy.linalg" not in sys.modules
+
+@kernel
+def squares(values: F64) -> F64:
+    return np.sort(values**2)
+
+print(loaded_only, squares(np.array([3.0, -1.0])).tolist())
+"""
+
+
+def test_kernels_from_the_cache_load_without_the_compiler_which_comes_with_the_next_compilation() -> None:
+    gamelore.play("tictactoe", ["random", "uct:simulations=20"], matches=1)  # else some might not be in the cache
+    done = subprocess.run([sys.executable, "-c", PLAYED], capture_output=True, text=True, check=True)
+    assert done.stdout == "True [1.0, 9.0]\n"
+
+
+EVERY_KERNEL = """
+import sys
+from importlib import import_module
+from pkgutil import walk_packages
+import gamelore
+
+for module in walk_packages(gamelore.__path__, "gamelore."):
+    if not module.name.endswith("__main__"):
+        import_module(module.name)
+from gamelore.players.kernel import _to_load, load_kernels
+num = len(_to_load)
+load_kernels()
+print(num, "numba.np.arraymath" in sys.modules)  # which imports scipy.linalg
+"""
+
+
+def test_no_kernel_imports_scipy() -> None:
+    for _ in range(2):  # the first process may compile kernels that no other test has needed
+        done = subprocess.run([sys.executable, "-c", EVERY_KERNEL], capture_output=True, text=True, check=True)
+        num, has_scipy = done.stdout.split()
+        if has_scipy == "False":
+            break
+    assert (int(num) > 100, has_scipy) == (True, "False")
 
 
 def compile_again() -> Any:

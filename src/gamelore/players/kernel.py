@@ -6,7 +6,8 @@ then serves every game and every array length. A parameter may also be a `NamedT
 other machine code by its address, and can tell the time. `lazy_zeros` makes large arrays for them.
 
 Machine code that is in the cache is loaded with the first call, because most programs call few of the kernels that they
-import. A program that must answer in time calls `load_kernels` first.
+import. A program that must answer in time calls `load_kernels` first. A kernel that calls `sum`, `max` or `argmax` of
+an array would import scipy when it is loaded, which takes as long as to load dozens of kernels: write a loop instead.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from llvmlite import ir
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike, NDArray
@@ -218,9 +220,14 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the code for a signature; None if there is none, or none that can be read."""
+        """Return the code for a signature; None if there is none, or none that can be read.
+
+        numba would first import its whole compiler, and scipy for it. This takes longer than to load the kernels that
+        most programs need. The compiler is imported anyway as soon as it has something to compile.
+        """
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)  # which kernels need to make arrays
+            return self._load_overload(sig, target_context)
         except _UNUSABLE:
             with suppress(OSError):
                 self.flush()

@@ -354,9 +354,19 @@ def _value_choices(
 
 
 @inlined
+def first_best(values: F64) -> int:
+    """Return the index of the first highest value; for use inside kernels."""
+    best = 0
+    for i in range(values.size):
+        if values[i] > values[best]:
+            best = i
+    return best
+
+
+@inlined
 def draw_best(values: F64, tolerance: float, key: np.uint64, counter: np.uint64) -> int:
     """Return the index of a random value among those at most `tolerance` below the highest; for use inside kernels."""
-    least = values[values.argmax()] - tolerance
+    least = values[first_best(values)] - tolerance
     ties = 0
     for value in values:
         ties += value >= least

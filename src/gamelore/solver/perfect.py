@@ -474,6 +474,8 @@ def _add_up(
             for role in range(num_moves.shape[1]):
                 if acting[row, role] or num_moves[row, role] > 1:
                     begin = move_start[row, role]
-                    value = values[begin + choices[i, ply, role]]
-                    lost[i, role] += values[begin : begin + num_moves[row, role]].max() - value
+                    value = best = values[begin + choices[i, ply, role]]
+                    for move in range(num_moves[row, role]):
+                        best = max(best, values[begin + move])
+                    lost[i, role] += best - value
                     turns[i, role] += 1

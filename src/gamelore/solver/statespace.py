@@ -372,8 +372,10 @@ def _joint_moves(offsets: I64, actions: I32, chooser: I8, first: I32, counts: I3
     In position i, the chooser makes `counts[i]` of its moves, from move number `first[i]` on. Each other role has only
     one move.
     """
-    joint = np.empty((counts.sum(), num_roles), np.int32)
-    at = 0
+    total = at = 0
+    for count in counts:
+        total += count
+    joint = np.empty((total, num_roles), np.int32)
     for i in range(counts.size):
         for move in range(first[i], first[i] + counts[i]):
             for role in range(num_roles):

@@ -150,13 +150,13 @@ def _excerpts(
 ) -> tuple[I8, I8, I32, I32x2]:
     """See `excerpts`. The lengths must be ascending."""
     roles = num_moves.shape[1]
-    room = 0
+    room = most = 0
     for i in range(plies.size):
         room += plies[i] * roles * 2 * lengths.size
+        most = max(most, plies[i] * roles)
     out_roles, out_kinds = np.empty(room, np.int8), np.empty(room, np.int8)
     out_rows = np.empty(room, np.int32)
     out_moves = np.full((room, lengths[-1]), NO_MOVE, np.int32)
-    most = plies.max() * roles if plies.size else 0
     numbers, by, where = np.empty(most, np.int32), np.empty(most, np.int8), np.empty(most, np.int32)
     size = 0
     for i in range(plies.size):

@@ -184,8 +184,11 @@ def trails(
     afterstates  int32[total]
     turns        int32[total], the row in which the role moved; -1 for an appended terminal position
     """
+    most = plies.size
+    for num_plies in plies:
+        most += num_plies
     offsets = np.zeros(plies.size + 1, np.int64)
-    entries = np.empty(plies.sum() + plies.size, np.int32)
+    entries = np.empty(most, np.int32)
     turns = np.empty(entries.size, np.int32)
     size = 0
     for i in range(plies.size):

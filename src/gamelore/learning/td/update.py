@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError
 from ...players.kernel import F64, I32, I64, U64, Bool, F64x2, I32x2, I64x2, Int32, inlined, kernel
-from ...players.lookahead import draw_best
+from ...players.lookahead import draw_best, first_best
 from ...players.random_streams import EXPLORE, WHICH, below, finalise, unit
 from .afterstates import UNMET, moves_alone, own_afterstate, representative
 from .discovery import UNKNOWN
@@ -302,7 +302,7 @@ def choose_in_lane(
     if not is_complete:
         return -1
     scores = values[:moves]
-    return int(scores.argmax()) if table.first[lane] else draw_best(scores, 0.0, key, ply)
+    return first_best(scores) if table.first[lane] else draw_best(scores, 0.0, key, ply)
 
 
 @inlined
