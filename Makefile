@@ -19,7 +19,7 @@ test: .venv/installed  ## format, lint, types and the whole suite
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy --strict
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup --timeout 900
 
 test-fast: .venv/installed  ## the inner loop: the quick tests, in under a minute
 	$(BIN)/pytest -n 2 --dist loadgroup -q -m "not slow and not long"

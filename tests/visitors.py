@@ -152,6 +152,7 @@ class Visitor:
     """
 
     def __init__(self, address: Address, path: str = "/", patience: float = PATIENCE) -> None:
+        self._patience = patience
         self.client_id, self.elements = page_of(fetch(address, path).body.decode())
         query = f"EIO=4&transport=websocket&client_id={self.client_id}&document_id=d&tab_id=t&implicit_handshake=true"
         self.socket = WebSocket(address, f"{query}&next_message_id=0", patience, **address.own)
@@ -176,9 +177,17 @@ class Visitor:
         self.socket.send(f"42{json.dumps(['event', event])}")
 
     def receive(self) -> list[Any]:
-        """Return the next event that the server sends, with its name; answer pings and take in changes of elements."""
+        """Return the next event that the server sends, with its name; answer pings and take in changes of elements.
+
+        Raises:
+            ConnectionError: the server has closed the websocket
+            TimeoutError: no event comes in time; pings would keep the websocket open for ever
+        """
+        deadline = monotonic() + self._patience
         while isinstance(text := self.socket.receive(), str):
             if text == "2":
+                if monotonic() > deadline:
+                    raise TimeoutError(f"expected an event from the server within {self._patience:g} s")
                 self.socket.send("3")
             elif text.startswith("42["):
                 event: list[Any] = json.loads(text[2:])
