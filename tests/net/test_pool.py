@@ -34,6 +34,7 @@ from gamelore.net.pool import (
     START_TRIES,
     TEXTS,
     GameSeats,
+    Request,
     RunningMatch,
     WorkerDied,
     WorkerProcess,
@@ -449,6 +450,68 @@ def test_processes_killed_while_they_start_are_replaced_but_not_without_end(own,
             asyncio.run(test())
     told = [record.getMessage() for record in caplog.records]
     assert sum("died while it started" in line for line in told) == min(num_killed, START_TRIES - 1)
+
+
+def killing(monkeypatch: pytest.MonkeyPatch, request: str, number: int) -> list[WorkerProcess]:
+    """Send this signal to the first process that gets such a request. Return those that got it."""
+    killed: list[WorkerProcess] = []
+    post = WorkerProcess.post
+
+    def posts(process: WorkerProcess, do: str, seconds: float, /, **given: Any) -> Request:
+        posted = post(process, do, seconds, **given)
+        if do == request and not killed:
+            killed.append(process)
+            assert process._transport is not None
+            process._transport.send_signal(number)
+        return posted
+
+    monkeypatch.setattr(WorkerProcess, "post", posts)
+    return killed
+
+
+@pytest.mark.parametrize("request_", ["recognise", "prepare", "start"])
+def test_a_process_killed_before_the_match_begins_is_replaced(runner, workers, monkeypatch, request_) -> None:
+    killed = killing(monkeypatch, request_, signal.SIGKILL)
+
+    async def test() -> None:
+        match = await workers.start("m", "xplayer", f"{TICTACTOE}; {request_}")
+        assert len(await played(match, [FIRST])) == 1
+        assert len(killed) == 1
+        assert match._process not in killed
+        await match.abort()
+
+    runner.run(test())
+
+
+def test_a_process_that_exceeds_a_limit_before_the_match_begins_is_not_replaced(runner, workers, monkeypatch) -> None:
+    killed = killing(monkeypatch, "prepare", signal.SIGXCPU)
+    with pytest.raises(WorkerDied, match="20 s of processor time; allow more time"):
+        runner.run(workers.start("m", "xplayer", f"{TICTACTOE}; over the limit"))
+    assert len(killed) == 1
+
+
+def test_a_match_given_up_before_it_begins_leaves_a_process_that_had_others(runner, workers) -> None:
+    async def test() -> None:
+        rules = COUNTING.format(other="wait")
+        first = await workers.start("m", "counter", rules)
+        process = first._process
+        assert process is not None
+        await first.abort()
+        async with asyncio.timeout(PATIENCE):
+            while not process.is_idle:
+                await asyncio.sleep(0.01)
+            process._transport.send_signal(signal.SIGSTOP)
+            starting = asyncio.create_task(workers.start("n", "counter", rules))
+            while process._working is None:
+                await asyncio.sleep(0.01)
+        starting.cancel()
+        process._transport.send_signal(signal.SIGCONT)
+        await asyncio.gather(starting, return_exceptions=True)
+        second = await workers.start("o", "counter", rules)
+        assert second._process is process
+        await second.abort()
+
+    runner.run(test())
 
 
 def test_rules_in_upper_case_need_no_second_look(runner, workers, monkeypatch) -> None:

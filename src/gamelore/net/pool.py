@@ -99,12 +99,13 @@ class WorkerSettings:
 class WorkerDied(GameloreError):
     """Error: the process has ended.
 
-    `is_mine` is True if no other match ever used the process, so that this request must be the cause.
+    is_mine         whether no other match ever used the process, so that this request must be the cause
+    is_over_limit   whether the process was ended because it exceeded a limit, as the next one would
     """
 
-    def __init__(self, why: str, is_mine: bool) -> None:
+    def __init__(self, why: str, is_mine: bool, is_over_limit: bool = False) -> None:
         super().__init__(f"expected an answer from a worker process, got none: {why}")
-        self.is_mine = is_mine
+        self.is_mine, self.is_over_limit = is_mine, is_over_limit
 
 
 @dataclass(eq=False, slots=True)
@@ -120,10 +121,10 @@ class Request:
     seconds: float
     reply: asyncio.Future[Any]
 
-    def fail(self, why: str, is_mine: bool = False) -> None:
+    def fail(self, why: str, is_mine: bool = False, is_over_limit: bool = False) -> None:
         """Make the reply fail with `WorkerDied`, unless it is done."""
         if not self.reply.done():
-            self.reply.set_exception(WorkerDied(why, is_mine))
+            self.reply.set_exception(WorkerDied(why, is_mine, is_over_limit))
 
 
 class WorkerProcess(asyncio.SubprocessProtocol):
@@ -135,7 +136,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
     num_seated    number of matches that ever were in this process
     left_at       time when the last match left the process, in seconds of `time.monotonic`
     is_alive      whether the process takes requests
-    is_overdue    whether the process was killed because it exceeded a time limit
+    is_over_limit whether the process was ended because it exceeded a limit of time or memory
     gone          future that is done when the process has ended
     """
 
@@ -150,7 +151,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._waiting: deque[Request] = deque()
         self._received = bytearray()
         self._timer: asyncio.TimerHandle | None = None
-        self.is_alive, self.is_overdue = True, False
+        self.is_alive, self.is_over_limit = True, False
         self._ever_learns = False
         self._has_to_learn = False
         options = {name: value for name, value in settings.options.items() if value is not None}
@@ -247,8 +248,8 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             async with asyncio.timeout(HELLO_SECONDS):
                 await start_child(lambda: self, self._settings.module)
         except (TimeoutError, ConnectionResetError) as error:
-            self.is_alive, self.is_overdue = False, isinstance(error, TimeoutError)
-            self._fail(LATE.format(HELLO_SECONDS, "hello") if self.is_overdue else str(error))
+            self.is_alive, self.is_over_limit = False, isinstance(error, TimeoutError)
+            self._fail(LATE.format(HELLO_SECONDS, "hello") if self.is_over_limit else str(error))
             self.connection_lost(error)
         except OSError as error:
             if not self.hello.reply.done():
@@ -288,7 +289,9 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         """See `asyncio.SubprocessProtocol`."""
         self.is_alive = False
         assert self._transport is not None
-        self._fail(self._end_text(self._transport.get_returncode()))
+        code = self._transport.get_returncode()
+        self.is_over_limit |= code in {OUT_OF_MEMORY, -signal.SIGXCPU}
+        self._fail(self._end_text(code))
         kill_group(self._transport)  # its child processes may keep the pipe to this process open
         self._transport.close()
 
@@ -346,7 +349,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
 
     def _overdue(self) -> None:
         assert self._working is not None
-        do, seconds, self.is_overdue = self._working.do, self._working.seconds, True
+        do, seconds, self.is_over_limit = self._working.do, self._working.seconds, True
         self.kill(LATE.format(seconds, do))
 
     def _fail(self, why: str) -> None:
@@ -354,7 +357,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         self._set_timer(None)
         self._fail_waiting(why)
         if self._working is not None:
-            self._working.fail(why, is_mine=self.num_seated <= 1)
+            self._working.fail(why, self.num_seated <= 1, self.is_over_limit)
             self._working = None
 
     def _fail_waiting(self, why: str) -> None:
@@ -362,18 +365,12 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             self._waiting.popleft().fail(why)
 
     def _end_text(self, code: int | None) -> str:
-        settings = self._settings
-        if code == OUT_OF_MEMORY:
-            return (
-                f"the process needed more than its {settings.memory / 1e9:.1f} GB of memory; allow more memory if you "
-                "want to play this game"
-            )
-        if code == -signal.SIGXCPU:
-            seconds = settings.prepare_seconds
-            return (
-                f"the process needed more than its {seconds:g} s of processor time; allow more time if you "
-                "want to play this game"
-            )
+        memory, seconds = self._settings.memory, self._settings.prepare_seconds
+        limits = {OUT_OF_MEMORY: (f"{memory / 1e9:.1f} GB of memory", "memory")}
+        limits[-signal.SIGXCPU] = (f"{seconds:g} s of processor time", "time")
+        if code in limits:
+            limit, what = limits[code]
+            return f"the process needed more than its {limit}; allow more {what} if you want to play this game"
         return f"the process died (exit code {code}); its error message, if any, is on standard error"
 
 
@@ -483,7 +480,7 @@ class Workers:
                 await process.ask("prepare", seconds, rules=rules, new_games=game.new_games)
             except BaseException:
                 self.leave(process)
-                if not process.num_matches:
+                if process.num_seated == 1:  # else it knows the game, and what it was taught
                     process.kill("the match of the process was given up")
                 raise
             finally:
@@ -594,7 +591,7 @@ class Workers:
                 return process
             except WorkerDied as died:
                 num_dead += 1
-                if num_dead == START_TRIES or process.is_overdue:
+                if num_dead == START_TRIES or process.is_over_limit:
                     raise
                 log.warning("a process died while it started, so another one is started: %s", died)
 
@@ -736,14 +733,17 @@ class RunningMatch:
         return last
 
     async def _do(self, ask: Callable[[WorkerProcess], Awaitable[T]], until: float = inf) -> T:
-        """Return the answer of a process. If it dies before `until` (monotonic seconds), ask another process."""
-        tries, ours, deaths = TRIES if self._state is not None else 1, 0, 0
+        """Return the answer of a process. If it dies before `until` (monotonic seconds), ask another process.
+
+        A match that has not begun is given up at once if the process exceeded a limit: another one would, too.
+        """
+        ours = deaths = 0
         while True:
             try:
                 return await ask(await self._seated())
             except WorkerDied as died:
                 ours, deaths = ours + died.is_mine, deaths + 1
-                is_enough = ours >= tries or deaths >= ALL_TRIES
+                is_enough = ours >= TRIES or deaths >= ALL_TRIES or (self._state is None and died.is_over_limit)
                 self._is_over |= is_enough and until == inf
                 if is_enough or time.monotonic() >= until:
                     raise
