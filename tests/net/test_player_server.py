@@ -628,6 +628,27 @@ def test_the_next_match_waits_for_the_end_of_the_last_one():
     played(stop)
 
 
+def test_a_match_that_ends_slowly_does_not_keep_others_from_beginning(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server_module, "ENDING_SECONDS", 0.05)
+    monkeypatch.setattr(server_module, "MOST_ENDING", 2)
+
+    async def stop(server: PlayerServer, workers: FakeWorkers) -> None:
+        workers.hold.add("stop")
+        stopping = []
+        for i in range(3):
+            assert await server.answer(START.replace("m1", f"n{i}").format(10, 10)) == "ready"
+            stopping.append(asyncio.create_task(server.answer(f"( STOP n{i} ( a ) )")))
+            await soon(lambda i=i: workers.happened.count("stop") == i + 1)
+            assert "busy" in await server.answer("( INFO )")
+            await asyncio.sleep(0.06)
+            assert ("busy" if i == 2 else "available") in await server.answer("( INFO )")
+        assert await server.answer(START.replace("m1", "n3").format(10, 10)) == "busy"
+        workers.freed.set()
+        assert await asyncio.gather(*stopping) == ["done"] * 3
+
+    played(stop)
+
+
 def test_a_stop_is_not_done_before_it_is(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(server_module, "STOP_SECONDS", 0.02)
 

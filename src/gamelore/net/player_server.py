@@ -51,6 +51,9 @@ STALE_LEAST = 60.0
 STALE_MOST = 600.0
 STALE_DAY = 86_400.0
 STILL_THINKING = 0.25  # seconds between two questions whether the player uses the rest of the startclock
+# A match that was stopped before it began may need minutes to end, because its process is getting the game ready.
+ENDING_SECONDS = 10.0  # time from STOP, after which it does not count as a running match any more
+MOST_ENDING = 4  # maximum number of such matches
 MOST_ENDED = 1000  # maximum number of remembered ids of ended matches
 MOST_WAITING = 8  # maximum number of messages of a match that wait for a reply at the same time
 MOST_TOLD = 10_000_000  # maximum total size of the joint moves of a match, which are kept until its end
@@ -131,7 +134,7 @@ class PlayerServer:
             return NIL
 
     def _info(self) -> str:
-        status = messages.AVAILABLE if len(self._running()) < self.most_matches else BUSY
+        status = BUSY if self._is_full(ENDING_SECONDS) else messages.AVAILABLE
         return messages.show_info(messages.PlayerInfo(self.name, status, "gamelore"))
 
     def _running(self) -> dict[str, _Session]:
@@ -141,6 +144,15 @@ class PlayerServer:
                 session.tell(logging.WARNING, "given up, because no message came for a long time")
                 self._forget(session)
         return self._sessions
+
+    def _is_full(self, patience: float) -> bool:
+        """Return whether no other match can begin.
+
+        Matches that were stopped more than `patience` seconds ago do not count, up to MOST_ENDING of them.
+        """
+        running = self._running().values()
+        num_slow = sum(session.stopping is not None and not session.ends_soon(patience) for session in running)
+        return len(running) - min(num_slow, MOST_ENDING) >= self.most_matches
 
     async def _preview(self, preview: messages.Preview, arrived: float) -> str:
         if len(self._running()) + len(self._previews) >= self.most_matches:
@@ -158,12 +170,13 @@ class PlayerServer:
         if session is not None and session.is_outdated(start):
             session.tell(logging.INFO, "given up, because the host begins it anew")
             await asyncio.wait(self._forget(session), timeout=left(deadline) / 2)
-        while (session := self._running().get(key)) is None and len(self._sessions) >= self.most_matches:
-            ending = next((other for other in self._sessions.values() if other.stopping and not other.is_crowded), None)
-            if ending is None or ending.stopping is None or not left(deadline):
-                return BUSY
+        patience = min(ENDING_SECONDS, 1 + left(deadline) / 2)
+        while (session := self._running().get(key)) is None and self._is_full(patience):
             # some hosts start the next match before they get the reply to STOP
-            await ending.wait(ending.stopping, deadline)
+            ending = next((other for other in self._sessions.values() if other.ends_soon(patience)), None)
+            if ending is None or ending.is_crowded or ending.stopping is None or not left(deadline):
+                return BUSY
+            await ending.wait(ending.stopping, min(deadline, ending.heard + patience))
         if session is None:
             session = self._sessions[key] = _Session(key, start)
             until = arrived + thinking_time(start.startclock, self.margin)
@@ -402,6 +415,10 @@ class _Session:
         """Return whether this START begins another match with the same id, as a host does that was started anew."""
         has_begun = self.turn is not None or start.rules != self.start.rules
         return has_begun and self.stopping is None and start.role.lower() == self.start.role.lower()
+
+    def ends_soon(self, patience: float) -> bool:
+        """Return whether the match was stopped, and the last STOP came at most `patience` seconds ago."""
+        return self.stopping is not None and left(self.heard + patience) > 0
 
     @property
     def is_crowded(self) -> bool:
