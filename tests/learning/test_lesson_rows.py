@@ -140,6 +140,22 @@ def test_rivals_come_back_in_their_order(lessons: Lessons) -> None:
     assert lessons.pupils(game.rules_hash) == {"startclock=1": 2, "startclock=10": 1}
 
 
+def test_rivals_are_those_of_this_version(lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older version may have learned less in the same startclock."""
+    game = load("tictactoe")
+    lessons.put(game, LESSON)
+    lessons.add_rival(game, "startclock=1", 1000, 0.5, VALUE)
+    lessons.add_rival(game, "startclock=10", 1000, 0.5, VALUE)
+    monkeypatch.setattr(lesson_rows, "_version", lambda _: "999.0")
+    assert lessons.pupils(game.rules_hash) == {PUPIL: 1}
+    assert lessons.value(game.rules_hash, "startclock=1", 0) is None
+    lessons.add_rival(game, "startclock=1", 2000, 0.5, NOTHING)
+    assert lessons.pupils(game.rules_hash) == {PUPIL: 1, "startclock=1": 1}
+    assert lessons.value(game.rules_hash, "startclock=1", 0) == NOTHING
+    with lessons.knowledge.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM taught").fetchone() == (2,)
+
+
 def test_a_copy_of_a_lesson_has_the_same_states(lessons: Lessons, tmp_path: Path) -> None:
     """Also where the lesson was taught on since its newest state."""
     game = load("tictactoe")

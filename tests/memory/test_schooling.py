@@ -329,6 +329,90 @@ def test_a_store_that_cannot_be_written_stops_no_match(
     assert own.value is not None
 
 
+@pytest.mark.parametrize("part", ["is_full", "trials", "state"])
+def test_a_store_that_cannot_be_read_costs_no_match(
+    game: Game, lessons: Lessons, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """The player that has the game in memory learns in its startclock, and stores nothing."""
+
+    def broken(*_: object) -> None:
+        raise KnowledgeError("the disk is broken")
+
+    memory = memory_of(game, lessons)
+    monkeypatch.setattr(Lessons, part, property(broken) if part == "is_full" else broken)
+    with caplog.at_level(logging.WARNING):
+        own = match(memory, 0.5)
+    assert "the disk is broken" in caplog.text
+    assert own.value is not None
+    monkeypatch.undo()
+    assert lessons.find(game.rules_hash) is None
+
+
+def test_a_store_that_fails_ends_the_lesson_of_a_startclock(
+    game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memory_of(game, lessons)
+    match(memory)
+    own = memory.begin(1.0)
+    assert not own.is_done
+
+    def broken(_: object) -> bool:
+        raise KnowledgeError("the disk is broken")
+
+    monkeypatch.setattr(course_module.Course, "is_done", property(broken))
+    assert own.is_done
+
+
+def test_the_first_lesson_of_two_processes_is_that_of_one_of_them(game: Game, lessons: Lessons) -> None:
+    """The other one stores what it has learned as a rival."""
+    first, second = (GameMemory(game, lessons, seed).begin(1.0) for seed in (1, 2))
+    for own in (first, second):
+        end = process_time() + 1.0
+        while process_time() < end and not own.is_done:
+            own.teach(monotonic() + 0.02)
+    first.end()
+    before = lessons.find(game.rules_hash)
+    second.end()
+    assert lessons.find(game.rules_hash) == before
+    assert len(rivals(lessons, game, 1)) == 2
+
+
+def test_a_lesson_that_was_deleted_does_not_come_back_in_place_of_another_one(game: Game, lessons: Lessons) -> None:
+    memory = memory_of(game, lessons)
+    match(memory)
+    memory.course.refresh()
+    own = memory.begin(1.0)
+    lessons.delete(game.rules_hash)
+    match(memory_of(game, lessons), 0.3)
+    other = lessons.state(game.rules_hash)
+    assert other is not None
+    end = process_time() + 0.5
+    while process_time() < end:
+        own.teach(monotonic() + 0.02)
+    own.end()
+    after = lessons.state(game.rules_hash)
+    assert after is not None
+    assert after[0] == other[0]
+
+
+def test_openings_are_tried_with_what_matches_are_played_with(game: Game, lessons: Lessons) -> None:
+    """Until a state of the lesson has passed, this is what a startclock has taught."""
+    match(memory_of(game, lessons))
+    course = memory_of(game, lessons).course
+    course.prepare_for(1)
+    trial = TrialRow(OPENINGS, course.book_state, WITHOUT)
+    for is_proved in (False, True):
+        state = prove(lessons, game) if is_proved else None
+        course._chosen_trial(lessons.trials(game.rules_hash))
+        rounds = course._rounds(trial, monotonic() + 5.0)
+        assert rounds is not None
+        (taught,) = rivals(lessons, game, 1) if state is None else lessons.taught(game.rules_hash, LESSON, state)
+        stored_value = taught if state is None else taught.value
+        constants = {tuple(side.grower.prior.constants.tolist()) for side in rounds.sides}
+        assert constants == {stored_value.constants}
+        assert [side.openings is not None for side in rounds.sides] == [True, False]
+
+
 def test_a_locked_store_keeps_no_match_waiting(game: Game, lessons: Lessons, caplog: pytest.LogCaptureFixture) -> None:
     """A writer that takes its time, as an import, costs a fifth of a second of the startclock."""
     memory = memory_of(game, lessons)

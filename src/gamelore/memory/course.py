@@ -354,8 +354,11 @@ class Course:
     def _store(self) -> StoredLesson | None:
         """Store the lesson as it is now, and return it; None as in `store_lesson`."""
         self._stored_at = self.seconds
-        lesson = self._present_lesson()
-        became, state = self._lessons.put(self.game, lesson), self._lessons.state(self.game.rules_hash)
+        lesson, rules = self._present_lesson(), self.game.rules_hash
+        if self._id and (self._lessons.state(rules) or ("",))[0] not in ("", self._id):
+            self.tuition = self._resumed()  # it was deleted, and another one has begun
+            return None
+        became, state = self._lessons.put(self.game, lesson), self._lessons.state(rules)
         # another process may have begun with another variant, and taught nothing either
         is_foreign = became == "same" and self._is_new
         self._num_generations, self._is_new = lesson.generation, False
@@ -631,16 +634,25 @@ class Course:
 
         Return None as long as the rival has not learned for the whole of its startclock.
         """
-        candidate = {LESSON: self._candidate, OPENINGS: self._tuned or self.snapshot}.get(trial.advice, self._tuned)
-        plan = candidate.plan if candidate is not None else SearchPlan(None, DEFAULT_GROWTH)
+        candidate = self._candidate if trial.advice == LESSON else self._tuned
+        plan = candidate.plan if candidate is not None else self._plan_without_lesson(deadline)
         startclock = startclock_of(trial.against)
         num = sum(row.num for row in self._lessons.trials(self.game.rules_hash) if row.against == trial.against)
         other = plan if startclock is None else self._rivals.by_lot(startclock, num, deadline)
-        if other is None:
+        if plan is None or other is None:
             return None
         growth = with_knob(plan.growth, trial.advice if trial.advice in KNOBS else None)
         own = SearchPlan(plan.value, growth, self.book if trial.advice == OPENINGS else None)
         return self._rivals.contest(own, other, _RANDOM_PLIES.get(trial.advice, _OTHER_PLIES))
+
+    def _plan_without_lesson(self, deadline: float) -> SearchPlan | None:
+        """Return what matches are played with, and openings are tried with, until a state of the lesson has passed.
+
+        Return None as long as the first rival has not learned for the whole of its startclock.
+        """
+        if not self.startclocks:
+            return SearchPlan(None, DEFAULT_GROWTH)
+        return self._rivals.by_lot(self.startclocks[0], 0, deadline)
 
     # opponents
 

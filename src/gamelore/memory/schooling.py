@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from math import ceil
 from time import monotonic, process_time
 from typing import TYPE_CHECKING
@@ -95,7 +96,7 @@ class MatchMemory:
     def __init__(self, memory: GameMemory, startclock: float | None) -> None:
         self._memory, self._game, self.startclock = memory, memory.game, ceil(startclock or 0.0)
         self._seconds, self.solved = 0.0, 0.0  # CPU seconds of learning, and of the solver
-        self._learns, self._num_generations = memory.learns and not memory.lessons.is_full, 0
+        self._learns, self._num_generations = memory.learns, 0
         self._fixed: tuple[LinearValue | None, GrowthSettings] | None = None  # stored, and used in this match
         self._used: Snapshot | None = None  # kept, so that the next decision does not read it again
         self.verdicts: Mapping[str, Verdict] = {LESSON: "open", OPENINGS: "open"}
@@ -107,6 +108,7 @@ class MatchMemory:
         self._has_time = False  # whether the lesson is tried in the last part of this startclock
         self._was_tried = False  # whether trials had a part of the startclock
         try:
+            self._learns &= not memory.lessons.is_full
             memory.course.refresh()
             memory.course.prepare_for(self.startclock)
             num = memory.lessons.pupils(memory.game.rules_hash).get(self._rival[0], 0)
@@ -117,7 +119,7 @@ class MatchMemory:
             self._stop_storing(error)
         course = memory.course
         is_new = self._fixed is None and course.snapshot is None and not course.tuition.walks
-        self._is_first = self._learns and is_new
+        self._is_first, self._lesson_id = self._learns and is_new, ""
         self._fresh: Pupil | None = None if self._fixed is not None else self._new_pupil()
 
     def _was_tried_before(self) -> bool:
@@ -237,17 +239,28 @@ class MatchMemory:
                 self._memory.course.store_rival(self._fresh, self.startclock, self._seconds)
 
     def _store_first(self, fresh: Pupil) -> None:
-        """Store the linear value that was learned in the first match of a game as the lesson."""
-        self._num_generations = fresh.teacher.generation
-        lesson = stored(self._game, fresh.teacher.pause(), fresh.linear_seconds, fresh.teacher.informed)
-        self._memory.lessons.put(self._game, lesson)
+        """Store the linear value that was learned in the first match of a game as the lesson.
+
+        If another process has stored one in the meantime, or this one was deleted, nothing more of it is stored.
+        """
+        lessons, self._num_generations = self._memory.lessons, fresh.teacher.generation
+        state = lessons.state(self._game.rules_hash)
+        self._is_first = (state[0] if state is not None else "") == self._lesson_id
+        if self._is_first:
+            lesson = stored(self._game, fresh.teacher.pause(), fresh.linear_seconds, fresh.teacher.informed)
+            lessons.put(self._game, replace(lesson, id=self._lesson_id))
+            self._lesson_id = (lessons.state(self._game.rules_hash) or ("",))[0]
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing more to learn."""
         if self._fresh is not None:
             return self._fresh.is_done and not self._has_candidate
-        return not self._learns or self._memory.course.is_done
+        try:
+            return not self._learns or self._memory.course.is_done
+        except KnowledgeError as error:
+            self._stop_storing(error)
+            return True
 
     @property
     def value(self) -> LinearValue | None:

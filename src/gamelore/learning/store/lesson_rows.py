@@ -348,7 +348,7 @@ class Lessons:
         """Store a lesson in place of the one before, unless that has more walks, or as many and the same decision.
 
         A lesson without a value makes way for any with one. The values of the generations before stay if the lesson
-        before has the same id. A lesson with an id that the store had, and has no more, is not stored.
+        before has the same id. A lesson with an id is not stored if there is none before: it was deleted.
         """
         shapes = rule_shapes(game.rulesheet).tobytes()
         with self._writing(game) as (connection, number):
@@ -465,7 +465,7 @@ class Lessons:
             put_rows(connection, "trial", ((number, _tested(kept.lesson.id), *trial) for trial in kept.trials))
         for pupil, values in kept.taught.items():
             if pupil != LESSON:
-                put_values(connection, number, pupil, values, "IGNORE")
+                put_values(connection, number, _row_of(pupil), values, "IGNORE")
             elif is_longer:  # the walks and seconds of the newest state are not those of today
                 put_values(connection, number, pupil, values)
         had_book = connection.execute("SELECT count(*) FROM opening WHERE game = ?", [number]).fetchone()[0] > 0
@@ -491,24 +491,29 @@ class Lessons:
         number: of the only one that is wanted; None for all
         """
         with self._reading(rules_hash) as (connection, game):
-            return values_of(connection, game, pupil, "all" if number is None else number)
+            return values_of(connection, game, _row_of(pupil), "all" if number is None else number)
 
     def value(self, rules_hash: str, pupil: str, number: int) -> StoredValue | None:
         """Return one of the values of a pupil; None if the store lacks it."""
         return next((taught.value for taught in self.taught(rules_hash, pupil, number)), None)
 
     def pupils(self, rules_hash: str) -> dict[str, int]:
-        """Return the pupils of a game, with the number of their values."""
+        """Return the pupils of a game, with the number of their values: the lesson, and the rivals of this version."""
         query = "SELECT pupil, count(*) FROM taught WHERE game = ? GROUP BY pupil"
         with self._reading(rules_hash) as (connection, game):
-            return dict(typed(connection.execute(query, [game]), tuple[Line, Count]))
+            nums = dict(typed(connection.execute(query, [game]), tuple[Line, Count]))
+        names = {pupil.rpartition(" ")[0] or pupil: pupil for pupil in nums}
+        return {name: nums[pupil] for name, pupil in names.items() if pupil == _row_of(name)}
 
     def add_rival(self, game: Game, rival: str, walks: int, seconds: float, value: StoredValue) -> None:
-        """Add what a player without memory has learned."""
+        """Add what a player without memory has learned; those rivals that other versions taught are deleted."""
         with self._writing(game) as (connection, number):
+            old = "SELECT DISTINCT pupil FROM taught WHERE game = ? AND pupil != ? AND pupil NOT LIKE ?"
+            for (pupil,) in connection.execute(old, (number, LESSON, _row_of("%"))).fetchall():
+                delete_values(connection, number, pupil)
             query = "SELECT count(*) FROM taught WHERE game = ? AND pupil = ?"
-            (num,) = connection.execute(query, (number, rival)).fetchone()
-            put_values(connection, number, rival, [Taught(num, walks, seconds, value)])
+            (num,) = connection.execute(query, (number, _row_of(rival))).fetchone()
+            put_values(connection, number, _row_of(rival), [Taught(num, walks, seconds, value)])
 
     # openings
 
@@ -721,6 +726,11 @@ def _lesson_id(connection: sqlite3.Connection, game: int | None) -> str:
 def _tested(lesson: str) -> str:
     """Return what names the tests of a lesson with this id by this version: another one searches otherwise."""
     return f"{lesson} {_version('gamelore')}"
+
+
+def _row_of(pupil: str) -> str:
+    """Return what names a pupil in the table. A rival has learned as players without memory of its version do."""
+    return pupil if pupil == LESSON else f"{pupil} {_version('gamelore')}"
 
 
 def _texts(connection: sqlite3.Connection, game: int | None) -> dict[int, str]:
