@@ -217,6 +217,18 @@ def test_a_series_gives_up_on_a_player_that_is_gone(game: Game) -> None:
     assert asyncio.run(talk()) == 5
 
 
+def test_matches_at_once_count_together_for_a_player_that_is_gone(game: Game) -> None:
+    async def talk() -> int:
+        async with ScriptedPlayer(game=game) as player:
+            url = player.url
+        async with HostedSeries(game, [url, "egreedy"], replace(QUICK, startclock=0, playclock=0)) as series:
+            with pytest.raises(GameloreError, match="got none in the last 3 matches"):
+                await series.run(40, at_once=4, give_up=3)
+            return len(series.played)
+
+    assert asyncio.run(talk()) == 3
+
+
 def test_a_player_that_is_there_now_and_then_is_not_given_up(game: Game) -> None:
     script = "start=close; play=close; play@1=silent; " + "; ".join(f"play#{match}@1=ok" for match in range(0, 6, 2))
 

@@ -315,9 +315,10 @@ class HostedSeries:
         """
         await self._settle()
         missing = iter([number for number in range(num_matches) if number not in self.played])
+        absent: Counter[str] = Counter()  # role -> consecutive matches without a reply, in the order of their ends
 
         async def play_on() -> None:
-            absent: Counter[str] = Counter()  # role -> consecutive matches without a reply
+            nonlocal absent
             for number in missing:
                 await self._play(number)
                 if on_match is not None:
