@@ -7,19 +7,19 @@ tried in matches of the same player with the advice and without it, in the same 
 
 Advice changes: a lesson with each generation, a book with each position. So its states are numbered, and each state
 that is tried has tests of its own. A knob is tried with the newest state of the lesson that has passed, and so are
-openings if there is one. The level LEVEL is divided over all tests that a lesson will ever have by a version of
-gamelore. So the probability that any advice is taken which beats none of its rivals, in matches like those of the
-tests, is at most LEVEL for a lesson and a version. These matches have short thinking times (see course.py); nothing is
-said about other ones.
+openings; if there is none, with what a startclock has taught. The level LEVEL is divided over all tests that a lesson
+will ever have by a version of gamelore. So the probability that any advice is taken which beats none of its rivals, in
+matches like those of the tests, is at most LEVEL for a lesson and a version. These matches have short thinking times
+(see course.py); nothing is said about other ones.
 
 The rival of a contest is drawn by lot, and a contest has several rounds. If some rivals are weaker than the advice and
 others stronger, the first round tells which one was drawn, and later bets of the contest may profit by it. So advice
 that is as good as its rivals on average is taken more often than the level says: in simulations of 100 contests at a
-level of 0.33 %, 1.8 % of such states with scores of 80 % against one rival and 40 % against three others, and 2.0 %
-with 70 % against one and 30 % against another. Against a single rival, advice that beats it passes, whatever it scores
-against others of the same startclock. A rival for each round would be exact, and make trials three times slower,
-because fewer matches would be searched together; one bet for each contest would be exact and need up to three times as
-many contests.
+level of 0.33 %, 1.8 % of such states with scores of 80 % against one rival and 40 % against three others, and 2.7 %
+with 70 % against one and 30 % against another; 26 % where one rival always loses and another always wins. Against a
+single rival, advice that beats it passes, whatever it scores against others of the same startclock. A rival for each
+round would be exact, and make trials three times slower, because fewer matches would be searched together; one bet for
+each contest would be exact and need up to three times as many contests.
 """
 
 from __future__ import annotations
