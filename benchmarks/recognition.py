@@ -34,7 +34,7 @@ from gamelore.files import whole_file, write_whole
 from gamelore.lab.experiment import code_version
 from gamelore.lab.stats import clustered_interval, share_interval
 from gamelore.matches.match import MatchState
-from gamelore.memory.recogniser import SAME_OPPONENT, UNKNOWN, Policies, fits, new_moves, posterior
+from gamelore.memory.recogniser import SAME_OPPONENT, UNKNOWN, Policies, fits, posterior, seen_moves
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 
@@ -76,7 +76,7 @@ def position_seconds(rules: gamelore.Game, runs: int) -> float:
 
 def series(policies: Policies, graph: PositionGraph, spec: str, number: int) -> Iterator[dict[str, object]]:
     """Play a series; yield after each match who the opponent is."""
-    compared, seen = [], set()
+    compared = []
     for index in range(SAME_OPPONENT):
         role = (number + index) % 2
         players = [player(spec if role == own else OTHER) for own in (0, 1)]
@@ -89,7 +89,7 @@ def series(policies: Policies, graph: PositionGraph, spec: str, number: int) -> 
                     own, stream(number, index, own, graph.game.rules_hash, spec if own == role else OTHER)
                 )
                 match.submit(own, int(players[own].choose(turn)[0]) if match.has_choice(own) else 0)
-        compared.append(list(fits(policies, new_moves(match, role, seen)))[-1])
+        compared.append(list(fits(policies, seen_moves(match, role)))[-1])
         shares = posterior(compared)
         named = next(iter(shares))
         yield {"matches": index + 1, "named": named, "probability": shares[named], "unknown": shares[UNKNOWN]}

@@ -203,25 +203,18 @@ def test_the_opponent_is_that_of_the_last_matches(game: Game, lessons: Lessons) 
     assert posterior_of(lessons, game, 0) == "weak"
 
 
-def test_a_repeated_match_says_nothing_new(game: Game, lessons: Lessons) -> None:
+def test_what_is_known_of_an_opponent_stays_when_its_first_matches_are_long_ago(game: Game, lessons: Lessons) -> None:
+    """All matches count alike, also one that repeats an earlier one, compared by this process or by another."""
     state = match(PositionGraph(game), player("minimax:depth=2"), player("random"), 1)
-    for number in range(3):
+    for number in range(2 * SAME_OPPONENT):
         lessons.add_match(game, PlayedMatch(str(number), 1, 5, state.record("", ("", "")).moves, (50, 50)))
-    Encounters(game, lessons, players(*QUICK)).go_on(monotonic() + 60)
+        if number % 2:
+            Encounters(game, lessons, players(*QUICK)).go_on(monotonic() + 60)
     first, *others = (own for _, own in sorted(lessons.fits(game.rules_hash, 0).items()))
     assert first[0].log < -1
-    assert all(fit[1:] == (0, 0, 0) for own in others for fit in own)
-
-
-def test_a_comparison_goes_on_with_matches_that_were_compared_before(game: Game, lessons: Lessons) -> None:
-    """A move that occurred in a match that another process has compared does not count again."""
-    state = match(PositionGraph(game), player("minimax:depth=2"), player("random"), 1)
-    for number in range(2):
-        lessons.add_match(game, PlayedMatch(str(number), 1, 5, state.record("", ("", "")).moves, (50, 50)))
-        Encounters(game, lessons, players(*QUICK)).go_on(monotonic() + 60)
-    first, second = (own for _, own in sorted(lessons.fits(game.rules_hash, 0).items()))
-    assert first[0].log < -1
-    assert all(fit[1:] == (0, 0, 0) for fit in second)
+    assert len(others) == 2 * SAME_OPPONENT - 1
+    assert all(own == first for own in others)
+    assert next(iter(recognised(lessons, game.rules_hash, 0, 2))) == "minimax:depth=2"
 
 
 @pytest.mark.parametrize("moves", [(("(mark 9 9)", "noop"),), (("noop",), ("noop",)), (("noop", "noop", "noop"),)])
@@ -249,7 +242,7 @@ def test_a_match_that_needs_too_many_positions_says_nothing(
 def test_a_match_has_the_positions_in_memory_for_itself_if_need_be(
     game: Game, lessons: Lessons, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Moves of the matches before do not count again."""
+    """The positions of the matches before are given up then."""
     stored(lessons, game, player("minimax:depth=2"), SAME_OPPONENT)
     sizes, begin = list[int](), PositionGraph.expand
 

@@ -116,14 +116,13 @@ def recognise(
 
 
 def _seen(matches: Matches, graph: PositionGraph, role: int) -> Iterator[Sequence[SeenMove]]:
-    """Yield the moves of a role in each match that occurred in none before."""
+    """Yield the moves of a role in each match."""
     from ..matches.match import MatchState
-    from ..memory.recogniser import new_moves
+    from ..memory.recogniser import seen_moves
 
-    seen: set[SeenMove] = set()
     for record in matches.records:
         match = MatchState.after(graph, record.moves, max_plies=len(record.moves) + 1)
-        yield new_moves(match, role, seen)
+        yield seen_moves(match, role)
 
 
 def _compute(policies: Policies, moves: Sequence[SeenMove], tell: Progress) -> None:

@@ -10,8 +10,8 @@ the sum of the logarithms of the probabilities of the moves has a known mean and
 deviations away from the mean. The evidence for an unknown player is half of the square of this distance, as if its
 moves were drawn from a policy for which the sum lies where it does, less the logarithm of `_ODDS`.
 
-A player that does not draw its moves repeats itself, and a repetition says nothing new: a move counts once in each
-position. And positions cost seconds in large games, so at most `MOST_MOVES` moves of a match count.
+The known players draw their moves anew in each match, so all matches count alike, also those that repeat earlier moves.
+Positions cost seconds in large games, so at most `MOST_MOVES` moves of a match count.
 
 Such sums can be added up over matches, so the store keeps them (learning/store/lesson_rows.py). The opponents of the
 last few matches are taken for the same player.
@@ -68,24 +68,19 @@ class SeenMove(NamedTuple):
 def seen_moves(match: MatchState, role: int) -> list[SeenMove]:
     """Return the moves of a role in a match, without those that were its only legal move; at most MOST_MOVES of them.
 
-    They are spread evenly over the match.
+    They are spread evenly over the match. A move that comes again in the same position counts once, because a player
+    may draw only one in each position of a match.
     """
     num_moves = match.graph.num_moves
-    moves = [
+    each = (
         SeenMove(row, role, joint[role])
         for row, joint in zip(match.rows[:-1], match.choices, strict=True)
         if num_moves[row, role] > 1
-    ]
+    )
+    moves = list(dict.fromkeys(each))
     if len(moves) <= MOST_MOVES:
         return moves
     return [moves[int(place)] for place in np.linspace(0, len(moves) - 1, MOST_MOVES)]
-
-
-def new_moves(match: MatchState, role: int, seen: set[SeenMove]) -> list[SeenMove]:
-    """Return the moves of `seen_moves` that are not in `seen`, and add them to it."""
-    new = [move for move in seen_moves(match, role) if move not in seen]
-    seen.update(new)
-    return new
 
 
 class Policies:
@@ -222,14 +217,12 @@ class Encounters:
         self._game, self._lessons, self._players = game, lessons, players
         last = lessons.last_matches(game.rules_hash, SAME_OPPONENT)
         stored = lessons.fits(game.rules_hash, min(last, default=0))
-        self._compared: list[tuple[PlayedMatch, int]] = []  # matches, and roles of opponents
-        self._waiting: list[tuple[int, int, PlayedMatch]] = []  # number of the match, role of the opponent
-        for number, match in last.items():
-            for role in range(game.num_roles):
-                if (number, role) in stored:
-                    self._compared.append((match, role))
-                elif role != match.role:
-                    self._waiting.append((number, role, match))
+        self._waiting = [  # number of the match, role of the opponent
+            (number, role, match)
+            for number, match in last.items()
+            for role in range(game.num_roles)
+            if role != match.role and (number, role) not in stored
+        ]
         self._graph: PositionGraph | None = None  # until it is needed
         self._num_since = 0  # matches since the graph was made
         self._steps: Iterator[Sequence[PolicyFit]] | None = None
@@ -267,21 +260,16 @@ class Encounters:
             return False
         if self._steps is None:
             self._num_since += 1
-            self._steps = fits(self._policies, self._new_moves(match, role))
+            self._steps = fits(self._policies, self._moves(match, role))
         last = next(self._steps, None)
-        if last is None:
-            self._compared.append((match, role))
-            return True
-        self._fits = last
-        return False
+        if last is not None:
+            self._fits = last
+        return last is None
 
     def _begin(self) -> None:
-        """Begin with an empty graph, and replay the matches that were compared."""
+        """Begin with an empty graph."""
         self._graph, self._num_since = PositionGraph(self._game, _MOST_POSITIONS), 0
         self._policies = Policies(self._graph, affordable(self._graph, self._players))
-        self._seen: set[SeenMove] = set()
-        for match, role in self._compared:
-            self._new_moves(match, role)
 
     def _give_up(self, match: PlayedMatch, error: GameloreError) -> bool:
         """Give up a match that needs too many positions; return False if it may have the graph for itself first."""
@@ -292,8 +280,8 @@ class Encounters:
         _log.warning("cannot compare the moves of match %s: %s", match.id, error)
         return True
 
-    def _new_moves(self, played: PlayedMatch, role: int) -> list[SeenMove]:
-        """Return the moves of a role that occurred in no match before; none if the match contradicts the rules."""
+    def _moves(self, played: PlayedMatch, role: int) -> list[SeenMove]:
+        """Return the moves of a role; none if the match contradicts the rules."""
         assert self._graph is not None
         try:
             match = MatchState.after(self._graph, played.moves, max_plies=len(played.moves) + 1)
@@ -302,7 +290,7 @@ class Encounters:
                 raise
             _log.warning("cannot compare the moves of match %s: %s", played.id, error)
             return []
-        return new_moves(match, role, self._seen)
+        return seen_moves(match, role)
 
 
 def affordable(graph: PositionGraph, players: Mapping[str, Player]) -> dict[str, Player]:
