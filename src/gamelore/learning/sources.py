@@ -195,11 +195,17 @@ class Enrolment:
     ) -> StoredLearner:
         """Add a new learner to the store and return it. It begins with `values`, which come from `teachers`.
 
-        Raises KnowledgeError if it needs the replies of the sources' opponents, but they were not counted.
+        Raises KnowledgeError if the features of the sources have another depth than those of the learner, or if it
+        needs the replies of the sources' opponents, but they were not counted.
         """
+        games = ", ".join(sorted({teacher.game for teacher in teachers}))
+        if values is not None and values.depth != self.settings.depth:
+            raise KnowledgeError(
+                f"expected features of depth {self.settings.depth} in {games}, got features of depth {values.depth}; "
+                f"learn these games with depth={self.settings.depth}, or choose depth={values.depth}"
+            )
         num_matches = sum(teacher.num_matches for teacher in teachers)
         if self.settings.needs_replies and values is not None and not has_replies(values, num_matches):
-            games = ", ".join(sorted({teacher.game for teacher in teachers}))
             raise KnowledgeError(
                 f"expected the opponents' replies in {games} for a learner with turns={self.settings.turns}, got "
                 f"{_reply_words(values, num_matches)} in {knowledge.path}; learn more matches of these games first "
