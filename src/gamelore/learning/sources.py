@@ -29,7 +29,8 @@ from .store.features import FeatureValues, Rule, combine
 from .store.knowledge import KnowledgeStore
 from .store.schema import StoredLearner, to_json
 from .td import series
-from .td.discovery import feature_space
+from .td.afterstates import role_number
+from .td.discovery import check_goals, feature_space
 from .td.initial_values import LearnerSettings
 from .td.learner import Learner
 
@@ -253,8 +254,11 @@ def enrol(
     """Return the stored learner with this identity. If there is none, add a new learner to the store.
 
     A new learner begins with `taught_by` or, without it, with the current feature values of its sources. Raises
-    KnowledgeError if a transfer learner has no sources, or if its sources have no feature values.
+    KnowledgeError if a transfer learner has no sources, or if its sources have no feature values, and GameloreError for
+    a game with goals above 100, from which no features can be learned.
     """
+    number = role_number(game, role)
+    check_goals(game, number, game.goal_values[number])
     if sources is None and settings.needs_values:
         raise KnowledgeError(
             "expected source games for a transfer learner, got none; name games that were learned before"
