@@ -679,6 +679,42 @@ def test_a_match_that_takes_too_much_memory_costs_itself_only(
     assert everything(path) == everything(tmp_path / "whole.db")
 
 
+def test_a_match_that_takes_too_much_memory_to_replay_is_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, player = PositionGraph(game_of("tictactoe")), learner(path)
+    player.keep(0, one_match([player, Opponent(GREEDY)], graph, 0).finished(), "large")
+    with monkeypatch.context() as patched:
+        patched.setattr(session, "replayed", out_of_memory)
+        assert learner(path).num_matches(graph, 0) == 0
+    assert [trajectories for *_, trajectories in everything(path)] == [[]]
+
+
+def test_nothing_stays_of_a_match_that_was_learned_only_in_part(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, player, whole = PositionGraph(game_of("tictactoe")), learner(path), learner(tmp_path / "whole.db")
+    for each in (player, whole):
+        played(each, graph, 3)
+    large = one_match([player, Opponent(OpponentSettings("random"))], graph, 3).finished()
+    small = one_match([player, Opponent(GREEDY)], graph, 3).finished()
+    player.keep(0, large, "large")
+    for each in (player, whole):
+        each.keep(0, small, "small")
+    own_end, errors = Learner.end, [MemoryError()]
+
+    def end(self: Learner, role: int, finished: Finished) -> None:
+        own_end(self, role, finished)
+        if errors:
+            raise errors.pop()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "end", end)
+        assert learner(path).num_matches(graph, 0) == 4
+    whole.end(0, small)
+    played(learner(path), graph, 20)
+    played(whole, graph, 20)
+    assert everything(path) == everything(tmp_path / "whole.db")
+
+
 @pytest.mark.parametrize("control", ["terminal", "shuffled", "features"])
 def test_controls_of_transfer(path: Path, control: str) -> None:
     taught_by_tictactoe(path)

@@ -89,10 +89,14 @@ class Session(Generic[L]):
     def __init__(self, learner: L, shelf: Shelf | None) -> None:
         self.learner = learner
         self.shelf = shelf
+        self._restore()
+
+    def _restore(self) -> None:
+        """Replace what the learner knows by its rows in the store."""
+        if self.shelf is not None:
+            knowledge, stored = self.shelf
+            knowledge.restore(stored, self.learner.restore)
         self.is_stale = False
-        if shelf is not None:
-            knowledge, stored = shelf
-            knowledge.restore(stored, learner.restore)
 
     @property
     def num_matches(self) -> int:
@@ -231,12 +235,13 @@ class ValueSession(Session[Learner], Player):
         If the match cannot be replayed or needs too much memory, return the reason.
         """
         try:
-            finished = replayed(self.learner.graph, waiting.moves, waiting.end)
-        except GameloreError as error:
-            return error
-        try:
+            try:
+                finished = replayed(self.learner.graph, waiting.moves, waiting.end)
+            except GameloreError as error:
+                return error
             self._take_in(finished, waiting.number)
         except MemoryError:
+            self._restore()  # the learner may have learned a part of the match
             return "there is not enough memory"
         return None
 
