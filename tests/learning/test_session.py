@@ -18,7 +18,7 @@ from gamelore.learning.sources import Sources, computed_features, enrol
 from gamelore.learning.store.features import combine
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import StoredLearner
-from gamelore.learning.study import study
+from gamelore.learning.study import SELF, Opposition, study, study_self
 from gamelore.learning.td.initial_values import Kind, LearnerSettings
 from gamelore.matches.opponents import Opponent, OpponentSettings, opponent_text
 from learning.small_games import COINS
@@ -70,7 +70,7 @@ import sys
 from gamelore import load
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.td.initial_values import LearnerSettings
-from gamelore.learning.study import study
+from gamelore.learning.study import SELF, Opposition, study, study_self
 from gamelore.matches.opponents import OpponentSettings
 with KnowledgeStore(sys.argv[1]) as knowledge:
     against = OpponentSettings("egreedy", "first")
@@ -172,6 +172,25 @@ def test_a_study_of_goals_above_100_is_refused_before_the_first_match(tmp_path: 
         with pytest.raises(GameloreError, match="expected goals from 0 to 100 for walker in unnamed, got 150; scale"):
             study(knowledge, game, "walker", LearnerSettings(kind), GREEDY, 3)
         assert knowledge.learners() == []
+
+
+def test_a_start_that_fails_leaves_no_learner(tmp_path: Path) -> None:
+    game, settings = load("tictactoe"), LearnerSettings("oracle", symmetry="all")
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        with pytest.raises(GameloreError, match='filler=random for an oracle with symmetry "all"'):
+            study(knowledge, game, "xplayer", settings, GREEDY, 3)
+        with pytest.raises(GameloreError, match="expected the opponent of an oracle"):
+            study_self(knowledge, game, LearnerSettings("oracle"), 3)
+        assert knowledge.learners() == []
+        before = enrol(knowledge, game, "xplayer", settings, GREEDY)
+        study(knowledge, game, "oplayer", LearnerSettings(), Opposition(SELF, [Opponent(GREEDY)] * 2), 3)
+        for failing in (
+            lambda: study(knowledge, game, "xplayer", settings, GREEDY, 3),
+            lambda: study_self(knowledge, game, LearnerSettings(), 3),
+        ):
+            with pytest.raises(GameloreError):
+                failing()
+            assert [(learner.id, learner.num_matches) for learner in knowledge.learners()] == [(before.id, 0), (2, 3)]
 
 
 def test_features_can_be_worked_out_from_the_store_alone(tmp_path: Path) -> None:

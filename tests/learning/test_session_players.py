@@ -679,6 +679,13 @@ def test_a_match_that_takes_too_much_memory_costs_itself_only(
     assert everything(path) == everything(tmp_path / "whole.db")
 
 
+def test_a_start_that_fails_leaves_no_learner(path: Path) -> None:
+    graph, oracle = PositionGraph(game_of("tictactoe")), learner(path, "oracle", symmetry="all")
+    with pytest.raises(GameloreError, match='filler=random for an oracle with symmetry "all"'):
+        oracle.begin(0, MatchState(graph).started())
+    assert everything(path) == []
+
+
 def test_a_match_that_takes_too_much_memory_to_replay_is_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, player = PositionGraph(game_of("tictactoe")), learner(path)
     player.keep(0, one_match([player, Opponent(GREEDY)], graph, 0).finished(), "large")

@@ -26,6 +26,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, get_args
@@ -113,6 +114,26 @@ class Session(Generic[L]):
         self.is_stale = True  # until the transaction succeeds
         knowledge.record(stored, matches, self.learner.changes(), trajectory=trajectory)
         self.is_stale = False
+
+
+@contextmanager
+def starting(knowledge: KnowledgeStore | None) -> Iterator[list[StoredLearner]]:
+    """Yield a list for the learners that start in this context. If an error ends it, delete the new ones.
+
+    Learners that were stored before, or that have matches, are not deleted.
+    """
+    before = knowledge.numbers() if knowledge else []
+    started: list[StoredLearner] = []
+    try:
+        yield started
+    except BaseException:
+        new = [stored.id for stored in started if stored.id not in before]
+        if knowledge and new:
+            with knowledge.writing():
+                for stored in knowledge.learners(ids=new):
+                    if not stored.num_matches and not knowledge.trajectories(stored):
+                        knowledge.delete([stored.id])
+        raise
 
 
 def match_rows(finished: Finished, role: int) -> list[MatchRow]:
@@ -486,9 +507,12 @@ class LastingLearner(Player):
     def _read(self, graph: PositionGraph, role: int, before: ValueSession | None) -> ValueSession:
         """Return a new session with the current rows of the store. It replaces the session `before`."""
         store = self._store()
-        stored, values = self._enrolled(store, graph.game, graph.game.roles[role]) if store else (None, None)
-        begin = [playing(self.settings, values)], [values], [(self.seed, 0)]
-        learner = Learner(graph, role, *begin, [known_opponent(self.opponent)])
+        with starting(store) as started:
+            stored, values = self._enrolled(store, graph.game, graph.game.roles[role]) if store else (None, None)
+            if stored:
+                started.append(stored)
+            begin = [playing(self.settings, values)], [values], [(self.seed, 0)]
+            learner = Learner(graph, role, *begin, [known_opponent(self.opponent)])
         if not self.learns:
             learner.stop_exploring()
         session = ValueSession(learner, (store, stored) if store and stored else None, before)
