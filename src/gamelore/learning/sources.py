@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import rulesheets
 from ..analysis.isomorphism import Renaming, find_renaming, shape_hash
-from ..analysis.symmetry import symmetries
 from ..errors import GameloreError, GDLError, KnowledgeError, one_of
 from ..gdl.syntax import Rulesheet, num_names, parse
 from ..matches.opponents import OpponentSettings, opponent_text
@@ -29,7 +28,7 @@ from .store.features import FeatureValues, Rule, combine
 from .store.knowledge import KnowledgeStore
 from .store.schema import StoredLearner, to_json
 from .td import series
-from .td.afterstates import role_number
+from .td.afterstates import merging_symmetries, role_number
 from .td.discovery import check_goals, feature_space
 from .td.initial_values import LearnerSettings
 from .td.learner import Learner
@@ -232,7 +231,7 @@ class Enrolment:
         """
         about = self.settings.described()
         if self.settings.symmetry == "all":
-            about["symmetries"] = symmetries(self.game).num
+            about["symmetries"] = merging_symmetries(self.game).num
         return about | ({"sources": asdict(self.sources)} if self.sources else {})
 
 
