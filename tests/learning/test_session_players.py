@@ -386,6 +386,28 @@ def test_what_another_process_learned_from_is_not_learned_from_again(path: Path)
     assert one.num_matches(graph, 0) == only(path).num_matches == 3
 
 
+def test_a_number_that_comes_again_is_that_of_another_match(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = PositionGraph(game_of("tictactoe"))
+    first, second = learner(path), learner(path)
+    one = one_match([first, Opponent(GREEDY)], graph, 0).finished()
+    other = one_match([first, Opponent(OpponentSettings("random"))], graph, 0).finished()
+    assert not np.array_equal(one.choices, other.choices)
+    first.keep(0, one, "one")
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "end", out_of_memory)
+        assert second.num_matches(graph, 0) == 0  # the match of the first is left out
+    second.keep(0, other, "other")
+    with pytest.raises(KnowledgeError, match="expected trajectory 0 of learner 1, got none"):
+        first.end(0, one)
+    assert first.num_matches(graph, 0) == 1  # it reads the learner again, and learns from the other match
+    first.end(0, one)
+    with KnowledgeStore(path) as knowledge:
+        (stored,) = knowledge.learners()
+        assert (stored.num_matches, knowledge.trajectories(stored)) == (1, [])
+        assert knowledge.keep_match(stored, "other", [], "stuck") is None
+        assert knowledge.keep_match(stored, "one", [], "stuck") is not None
+
+
 def test_players_of_one_store_and_other_learners_do_not_meet(path: Path) -> None:
     graph = PositionGraph(game_of("tictactoe"))
     players = [learner(path, seed=1), learner(path, seed=2), learner(path, opponent="alice", seed=1)]
