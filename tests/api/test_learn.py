@@ -164,6 +164,16 @@ def test_sources_are_in_memory_or_in_the_store(learned: Learned, tmp_path: Path)
         gamelore.learn("connect3", "transfer", sources=[learned], store=tmp_path / "k.db")
 
 
+@pytest.mark.parametrize("opponent", ["egreedy", "self"])
+def test_sources_in_memory_have_features_of_the_same_depth(opponent: str) -> None:
+    shallow = gamelore.learn("tictactoe", matches=5, depth=1)
+    message = "expected features of depth 2 in tictactoe, got features of depth 1; learn these games with depth=2"
+    with pytest.raises(KnowledgeError, match=message):
+        gamelore.learn("connect3", "transfer", sources=shallow, opponent=opponent, matches=2)
+    deeper = gamelore.learn("connect3", "transfer", sources=shallow, opponent=opponent, depth=1, matches=2)
+    assert deeper.sources == ["tictactoe"]
+
+
 def test_the_player_makes_the_moves_with_the_best_values(learned: Learned) -> None:
     start = learned.game.start()
     moves = learned.moves(start).moves["xplayer"]

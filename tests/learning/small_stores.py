@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 
 from gamelore.gdl.syntax import parse
+from gamelore.learning.store import schema
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import (
@@ -98,3 +103,23 @@ def content(knowledge: KnowledgeStore) -> list[dict[str, object]]:
         }
         for one in knowledge.learners()
     ]
+
+
+def make_older(path: Path, version: int) -> None:
+    """Takes out of a store what came after the format `version`."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        tables = (
+            ("sequence", "pair", "branch"),
+            ("trajectory",),
+            ("reply",),
+            schema.LESSON_TABLES[:5],
+            schema.LESSON_TABLES[5:7],
+            schema.LESSON_TABLES[7:],
+        )
+        for table in chain(*tables[version - 1 :]):
+            connection.execute(f"DROP TABLE {table}")
+        if version < 3:
+            connection.execute("DROP INDEX match_id")
+            connection.execute("ALTER TABLE match DROP COLUMN id")
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()

@@ -31,7 +31,18 @@ from gamelore.learning.study import study
 from gamelore.learning.td.initial_values import LearnerSettings
 from gamelore.matches.opponents import OpponentSettings
 from gamelore.net.http import WebLimits
-from learning.small_stores import MOVES, SETTINGS, Rules, content, fill, fill_all, learner, record_match, state
+from learning.small_stores import (
+    MOVES,
+    SETTINGS,
+    Rules,
+    content,
+    fill,
+    fill_all,
+    learner,
+    make_older,
+    record_match,
+    state,
+)
 
 
 @pytest.fixture
@@ -65,8 +76,10 @@ def test_of_two_ages_of_a_learner_the_older_one_stays(path: Path, tmp_path: Path
 
 def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path) -> None:
     with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
-        mine, theirs = fill(here, num_matches=2), fill(there, num_matches=1)
-        there.keep_match(theirs, "learned from in the other store", MOVES, "terminal")
+        mine, theirs = fill(here, num_matches=1), fill(there, num_matches=1)
+        for store, stored in ((here, mine), (there, theirs)):
+            store.keep_match(stored, "learned from in the other store", MOVES, "terminal")
+        record_match(here, mine, 100, 1, [Afterstate(state("(step 1)"), 1 / 3, 2)], trajectory=1)
         here.keep_match(mine, "a", MOVES, "terminal")
         here.keep_match(mine, "b", [], "stuck")
         export_learners(here, tmp_path / "k.json")
@@ -85,6 +98,64 @@ def test_matches_that_wait_travel_with_their_learner(path: Path, tmp_path: Path)
         with KnowledgeStore(tmp_path / "third.db") as third:
             assert import_learners(third, tmp_path / "k.json") == 1
             assert content(third) == content(here)
+
+
+def test_ids_of_matches_travel_so_that_none_is_learned_from_twice_or_lost(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "k.json"
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
+        mine, theirs = fill(here, num_matches=1), fill(there, num_matches=1)
+        here.keep_match(mine, "both", MOVES, "terminal")
+        record_match(here, mine, 100, 2, [], trajectory=1)
+        here.keep_match(mine, "here", MOVES, "terminal")
+        for match in ("both", "there"):
+            there.keep_match(theirs, match, MOVES, "terminal")
+        whole = exported(here, file)
+        assert whole["learners"][0]["match_ids"] == [[1, "both"]]
+        assert import_learners(there, file) == 1
+        assert [kept.match for kept in there.trajectories(theirs)] == ["here", "there"]
+        assert there.keep_match(theirs, "both", MOVES, "terminal") is None
+        assert import_learners(there, file) == 0
+        assert list(problems(there)) == []
+        with KnowledgeStore(tmp_path / "third.db") as third:
+            third.keep_match(fill(third, num_matches=1), "third", MOVES, "terminal")
+            del whole["learners"][0]["match_ids"]
+            file.write_text(json.dumps(whole))
+            assert import_learners(third, file) == 1  # which of its matches wait in the store is not known
+            assert [kept.match for kept in third.trajectories(third.find(1))] == ["here"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([[0, "a"], [0, "b"]], "a number of match_ids occurs twice"),
+        ([[0, "a"], [1, "a"]], "the id of a match occurs twice"),
+        ([[0, "waiting"]], "the id of a match occurs twice"),
+        ([[3, "a"]], "the id of a match that is none of 3"),
+    ],
+)
+def test_wrong_ids_of_matches_are_refused(path: Path, tmp_path: Path, ids: list[object], message: str) -> None:
+    file = tmp_path / "k.json"
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
+        here.keep_match(fill(here), "waiting", MOVES, "terminal")
+        whole = exported(here, file)
+        whole["learners"][0]["match_ids"] = ids
+        file.write_text(json.dumps(whole))
+        with pytest.raises(KnowledgeError, match=rf"learners\[0\]: {message}"):
+            import_learners(there, file)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_learner_with_other_ids_of_matches_is_another_one(path: Path, tmp_path: Path, number: int) -> None:
+    file = tmp_path / "k.json"
+    with KnowledgeStore(path) as here, KnowledgeStore(tmp_path / "other.db") as there:
+        mine, theirs = fill(here, num_matches=1), fill(there, num_matches=number)
+        for store, stored, match in ((here, mine, "a"), (there, theirs, "b" if number == 1 else "a")):
+            kept = store.keep_match(stored, match, MOVES, "terminal")
+            record_match(store, stored, 100, stored.num_matches, [], trajectory=kept)
+        fill(here, num_matches=4)
+        export_learners(here, file)
+        with pytest.raises(KnowledgeError, match="got different matches or initial values; import into a new store"):
+            import_learners(there, file)
 
 
 @pytest.mark.parametrize("differs", ["in what it began with", "in a match"])
@@ -303,6 +374,16 @@ def test_a_check_of_a_damaged_page_says_so(path: Path) -> None:
 def test_a_store_of_any_format_is_checked_as_it_is() -> None:
     with KnowledgeStore(exports.OLD.with_suffix(".db"), writable=False) as knowledge:
         assert list(problems(knowledge)) == []
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_before_ids_of_matches_is_exported_as_it_is(path: Path, tmp_path: Path, version: int) -> None:
+    with KnowledgeStore(path) as knowledge:
+        fill(knowledge)
+    make_older(path, version)
+    with KnowledgeStore(path, writable=False) as knowledge:
+        assert list(problems(knowledge)) == []
+        assert exported(knowledge, tmp_path / "k.json")["learners"][0]["match_ids"] == []
 
 
 def test_a_check_finds_an_index_without_a_row(path: Path) -> None:

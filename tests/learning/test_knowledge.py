@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from gamelore.learning.store import schema
 from gamelore.learning.store.features import FeatureValues
 from gamelore.learning.store.knowledge import KnowledgeStore, default_path
 from gamelore.learning.store.schema import ALL_ROLES, Afterstate, LearnedRows, MatchRow, SequenceRow, StoredLearner
-from learning.small_stores import MOVES, Rules, content, fill, fill_all, learner, record_match, state
+from learning.small_stores import MOVES, Rules, content, fill, fill_all, learner, make_older, record_match, state
 from privileges import without_override
 
 
@@ -226,26 +225,6 @@ def test_a_foreign_or_other_format_is_refused_and_left_alone(
         KnowledgeStore(path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-def make_older(path: Path, version: int) -> None:
-    """Takes out of a store what came after the format `version`."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        tables = (
-            ("sequence", "pair", "branch"),
-            ("trajectory",),
-            ("reply",),
-            schema.LESSON_TABLES[:5],
-            schema.LESSON_TABLES[5:7],
-            schema.LESSON_TABLES[7:],
-        )
-        for table in chain(*tables[version - 1 :]):
-            connection.execute(f"DROP TABLE {table}")
-        if version < 3:
-            connection.execute("DROP INDEX match_id")
-            connection.execute("ALTER TABLE match DROP COLUMN id")
-        connection.execute(f"PRAGMA user_version = {version}")
-        connection.commit()
 
 
 @pytest.mark.parametrize("version", range(1, schema.FORMAT))

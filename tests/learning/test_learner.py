@@ -307,6 +307,15 @@ def test_settings_are_checked() -> None:
     assert hash(LearnerSettings()) == hash(LearnerSettings())
 
 
+@pytest.mark.parametrize(("kind", "values"), [("lookahead", None), ("transfer", VALUES)])
+def test_goals_above_100_are_refused(kind: str, values: FeatureValues | None) -> None:
+    high = COINS.replace("(leaf end60 60)", "(leaf end60 150)")
+    with pytest.raises(GameloreError, match="expected goals from 0 to 100 for walker in unnamed, got 150; scale"):
+        series(high, settings(kind, "eager"), 9, values)
+    with pytest.raises(GameloreError, match="expected an equivalence of goals from 0 to 100, got 150"):
+        settings("transfer", equivalence={0: 0, 150: 100})
+
+
 def test_a_transfer_learner_needs_values_of_its_depth() -> None:
     graph = PositionGraph(load(TREE))
     with pytest.raises(GameloreError, match="of depth 2 for a transfer learner, got none"):

@@ -198,6 +198,16 @@ def test_a_pair_votes_once_for_a_move_or_once_for_each_sequence() -> None:
     assert advised(pairs, [0.55], by_branch=True)[0] == {mark(1)}
 
 
+def test_a_sequence_votes_once_for_a_move_to_which_several_symmetries_lead() -> None:
+    """At the start, all 8 symmetries keep the middle where it is; two of them lead from a corner to each corner."""
+    patterns = patterns_of("tictactoe", True)
+    corner = (0.9, 0, ["(cell 1 1 b)", "(control xplayer)"], [solo(1, 2)])
+    middle = pairs_of(patterns, corner, (0.6, 0, X_TO_MOVE, [solo(5, 1)]))
+    assert advised(middle, [0.55], by_branch=True)[0] == {mark(place) for place in (1, 3, 7, 9)}
+    twice = pairs_of(patterns, corner, (0.6, 0, X_TO_MOVE, [solo(5, 1), solo(5, 2)]))
+    assert advised(twice, [0.55], by_branch=True)[0] == {mark(5)}
+
+
 @pytest.mark.parametrize("trees", ["context", "first"])
 def test_exact_contexts_advise_the_same_whether_looked_up_or_scanned(trees: str) -> None:
     game = game_of("losetictactoe")

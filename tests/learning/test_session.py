@@ -13,14 +13,15 @@ import pytest
 
 from gamelore import load
 from gamelore.catalogue import player
-from gamelore.errors import KnowledgeError
+from gamelore.errors import GameloreError, KnowledgeError
 from gamelore.learning.sources import Sources, computed_features, enrol
 from gamelore.learning.store.features import combine
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import StoredLearner
-from gamelore.learning.study import study
-from gamelore.learning.td.initial_values import LearnerSettings
+from gamelore.learning.study import SELF, Opposition, study, study_self
+from gamelore.learning.td.initial_values import Kind, LearnerSettings
 from gamelore.matches.opponents import Opponent, OpponentSettings, opponent_text
+from learning.small_games import COINS
 
 GREEDY = OpponentSettings("egreedy", "first")
 TRANSFER = LearnerSettings("transfer", initialisation="eager")
@@ -69,7 +70,7 @@ import sys
 from gamelore import load
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.td.initial_values import LearnerSettings
-from gamelore.learning.study import study
+from gamelore.learning.study import SELF, Opposition, study, study_self
 from gamelore.matches.opponents import OpponentSettings
 with KnowledgeStore(sys.argv[1]) as knowledge:
     against = OpponentSettings("egreedy", "first")
@@ -162,6 +163,34 @@ def test_a_transfer_learner_without_anything_to_begin_with_is_not_enrolled(tmp_p
         with pytest.raises(KnowledgeError, match=r"feature values from tictactoe, got none .*; learn more matches"):
             study(knowledge, target, "red", nothing, GREEDY, 3, sources=Sources(("tictactoe",)))
         assert [learner.game for learner in knowledge.learners()] == ["tictactoe"]
+
+
+@pytest.mark.parametrize("kind", ["baseline", "lookahead", "oracle"])
+def test_a_study_of_goals_above_100_is_refused_before_the_first_match(tmp_path: Path, kind: Kind) -> None:
+    game = load(COINS.replace("(leaf end60 60)", "(leaf end60 150)"))
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        with pytest.raises(GameloreError, match="expected goals from 0 to 100 for walker in unnamed, got 150; scale"):
+            study(knowledge, game, "walker", LearnerSettings(kind), GREEDY, 3)
+        assert knowledge.learners() == []
+
+
+def test_a_start_that_fails_leaves_no_learner(tmp_path: Path) -> None:
+    game, settings = load("tictactoe"), LearnerSettings("oracle", symmetry="all")
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        with pytest.raises(GameloreError, match='filler=random for an oracle with symmetry "all"'):
+            study(knowledge, game, "xplayer", settings, GREEDY, 3)
+        with pytest.raises(GameloreError, match="expected the opponent of an oracle"):
+            study_self(knowledge, game, LearnerSettings("oracle"), 3)
+        assert knowledge.learners() == []
+        before = enrol(knowledge, game, "xplayer", settings, GREEDY)
+        study(knowledge, game, "oplayer", LearnerSettings(), Opposition(SELF, [Opponent(GREEDY)] * 2), 3)
+        for failing in (
+            lambda: study(knowledge, game, "xplayer", settings, GREEDY, 3),
+            lambda: study_self(knowledge, game, LearnerSettings(), 3),
+        ):
+            with pytest.raises(GameloreError):
+                failing()
+            assert [(learner.id, learner.num_matches) for learner in knowledge.learners()] == [(before.id, 0), (2, 3)]
 
 
 def test_features_can_be_worked_out_from_the_store_alone(tmp_path: Path) -> None:

@@ -386,6 +386,28 @@ def test_what_another_process_learned_from_is_not_learned_from_again(path: Path)
     assert one.num_matches(graph, 0) == only(path).num_matches == 3
 
 
+def test_a_number_that_comes_again_is_that_of_another_match(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = PositionGraph(game_of("tictactoe"))
+    first, second = learner(path), learner(path)
+    one = one_match([first, Opponent(GREEDY)], graph, 0).finished()
+    other = one_match([first, Opponent(OpponentSettings("random"))], graph, 0).finished()
+    assert not np.array_equal(one.choices, other.choices)
+    first.keep(0, one, "one")
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "end", out_of_memory)
+        assert second.num_matches(graph, 0) == 0  # the match of the first is left out
+    second.keep(0, other, "other")
+    with pytest.raises(KnowledgeError, match="expected trajectory 0 of learner 1, got none"):
+        first.end(0, one)
+    assert first.num_matches(graph, 0) == 1  # it reads the learner again, and learns from the other match
+    first.end(0, one)
+    with KnowledgeStore(path) as knowledge:
+        (stored,) = knowledge.learners()
+        assert (stored.num_matches, knowledge.trajectories(stored)) == (1, [])
+        assert knowledge.keep_match(stored, "other", [], "stuck") is None
+        assert knowledge.keep_match(stored, "one", [], "stuck") is not None
+
+
 def test_players_of_one_store_and_other_learners_do_not_meet(path: Path) -> None:
     graph = PositionGraph(game_of("tictactoe"))
     players = [learner(path, seed=1), learner(path, seed=2), learner(path, opponent="alice", seed=1)]
@@ -676,6 +698,49 @@ def test_a_match_that_takes_too_much_memory_costs_itself_only(
     ]
     played(learner(path), graph, 2)
     played(learner(tmp_path / "whole.db"), graph, 5)
+    assert everything(path) == everything(tmp_path / "whole.db")
+
+
+def test_a_start_that_fails_leaves_no_learner(path: Path) -> None:
+    graph, oracle = PositionGraph(game_of("tictactoe")), learner(path, "oracle", symmetry="all")
+    with pytest.raises(GameloreError, match='filler=random for an oracle with symmetry "all"'):
+        oracle.begin(0, MatchState(graph).started())
+    assert everything(path) == []
+
+
+def test_a_match_that_takes_too_much_memory_to_replay_is_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, player = PositionGraph(game_of("tictactoe")), learner(path)
+    player.keep(0, one_match([player, Opponent(GREEDY)], graph, 0).finished(), "large")
+    with monkeypatch.context() as patched:
+        patched.setattr(session, "replayed", out_of_memory)
+        assert learner(path).num_matches(graph, 0) == 0
+    assert [trajectories for *_, trajectories in everything(path)] == [[]]
+
+
+def test_nothing_stays_of_a_match_that_was_learned_only_in_part(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, player, whole = PositionGraph(game_of("tictactoe")), learner(path), learner(tmp_path / "whole.db")
+    for each in (player, whole):
+        played(each, graph, 3)
+    large = one_match([player, Opponent(OpponentSettings("random"))], graph, 3).finished()
+    small = one_match([player, Opponent(GREEDY)], graph, 3).finished()
+    player.keep(0, large, "large")
+    for each in (player, whole):
+        each.keep(0, small, "small")
+    own_end, errors = Learner.end, [MemoryError()]
+
+    def end(self: Learner, role: int, finished: Finished) -> None:
+        own_end(self, role, finished)
+        if errors:
+            raise errors.pop()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "end", end)
+        assert learner(path).num_matches(graph, 0) == 4
+    whole.end(0, small)
+    played(learner(path), graph, 20)
+    played(whole, graph, 20)
     assert everything(path) == everything(tmp_path / "whole.db")
 
 

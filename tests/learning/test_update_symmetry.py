@@ -340,6 +340,16 @@ def test_a_learner_of_an_older_store_is_still_found(tmp_path: Path) -> None:
         assert reasoned.settings["symmetries"] == 1
 
 
+def test_more_symmetries_than_their_tables_have_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gamelore.learning.td.afterstates.MOST_TABLES", 4 * 8 * 256 * 8)  # of four, for one word
+    game = load("tictactoe")
+    num = Representatives(PositionGraph(game)).symmetries.num
+    assert 1 < num <= 4
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        learner = study(knowledge, game, "xplayer", MERGING, GREEDY, 5)
+        assert learner.settings["symmetries"] == num
+
+
 def test_of_two_stored_for_one_class_the_one_with_more_visits_counts() -> None:
     graph = PositionGraph(load("tictactoe"))
     first = list(map(graph.facts, graph.children([graph.start]).tolist()))

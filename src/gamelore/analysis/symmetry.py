@@ -471,6 +471,13 @@ def symmetries(game: Game, bounds: Bounds | None = None) -> Symmetries:
     return group
 
 
+def bounded_symmetries(game: Game, size: int) -> Symmetries:
+    """Return the symmetries of a game, or a subgroup if their `byte_tables` would have more than `size` bytes."""
+    group = symmetries(game)
+    most = max(1, size // (8 * 256 * 8 * game.num_words**2))
+    return group if group.num <= most else symmetries(game, Bounds(most))
+
+
 def quick_symmetries(game: Game) -> Symmetries:
     """Return symmetries that are found within a second or two; none in a large game.
 

@@ -6,7 +6,7 @@ The JSON has the knowledge of learners for other machines, for archives and for 
      "games": [{"rules_hash", "name", "roles", "rules", "facts": [text ..]} ..],
      "learners": [{"game": rules_hash, "role", "opponent", "settings": {..}, "seed", "gamelore", "created",
                    "sources": [..], "outcomes": [goal value ..], "inherited": [[feature, value, visits] ..],
-                   "matches": [[reward, length] ..],
+                   "matches": [[reward, length] ..], "match_ids": [[number of a match, its id] ..],
                    "trajectories": [[match id, [[move of each role] ..], end] ..],
                    "afterstates": [[[fact ..], q, visits] ..],       fact: an index into the game's facts
                    "features": [[feature, value, visits] ..], "features_at": matches,
@@ -16,15 +16,16 @@ The JSON has the knowledge of learners for other machines, for archives and for 
                              ..]} ..]}
 
 Versions 1, 2 and 3 can still be read. Version 2 added sequences and pairs, version 3 trajectories, version 4 replies. A
-file without replies leaves those of a stored learner as they are.
+file without replies leaves those of a stored learner as they are. The first files of version 4 have no match_ids.
 
 The structs of this module and the row types of store/schema.py are the schema of the file. A whole file is checked
 against it, and against the rules of its games, before anything is stored. What is exported is checked in the same way
 before the file is written, and `problems` checks all learners of a store so.
 
 If an imported learner has the same game, role, opponent, settings and seed as a learner of the store, the learner with
-more matches is kept. If the two differ in a match that both played, or in what they began with, KnowledgeError is
-raised and nothing is imported.
+more matches is kept. The trajectories of the store stay, but for those of matches from which the learner of the file
+has learned; a file without match_ids replaces them. If the two differ in a match that both played, or in what they
+began with, KnowledgeError is raised and nothing is imported.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from dataclasses import dataclass, fields
 from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -90,6 +91,7 @@ from .store.schema import (
     Origin,
     PairCells,
     ReplyRow,
+    RowQuery,
     Rules,
     SequenceCells,
     Small,
@@ -118,6 +120,16 @@ MOST_SETTING_LEVELS = 8
 """Maximum depth of the settings of a learner."""
 
 
+class MatchId(NamedTuple):
+    """The number and the id of a match that was a trajectory before."""
+
+    number: Small
+    id: Line
+
+
+MATCH_IDS = RowQuery("SELECT number, id FROM match WHERE learner = ? AND id IS NOT NULL ORDER BY number", MatchId)
+
+
 class _Game(Struct):
     rules_hash: Hash
     name: Line
@@ -141,6 +153,7 @@ class _Learner(Struct):
     afterstates: list[AfterstateCells[Indices]]
     features: list[ValueRow]
     features_at: Small
+    match_ids: list[MatchId] | None = None
     trajectories: list[tuple[Line, tuple[JointMove, ...], End]] = []
     replies: list[ReplyRow] | None = None
     sequences: list[SequenceCells[Indices, Indices]] = []
@@ -246,6 +259,7 @@ def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) ->
         **{key: getattr(learner, key) for key in same},
         inherited=INHERITED_VALUES.of(connection, learner.id),
         matches=MATCHES.of(connection, learner.id),
+        match_ids=_match_ids(connection, learner.id),
         afterstates=[
             AfterstateCells(_indices(facts), q, visits) for facts, q, visits in AFTERSTATES.of(connection, learner.id)
         ],
@@ -261,6 +275,12 @@ def _exported_learner(connection: sqlite3.Connection, learner: StoredLearner) ->
             for role, context, branches, *record in get_pairs(connection, learner.id)
         ],
     )
+
+
+def _match_ids(connection: sqlite3.Connection, learner: int) -> list[MatchId]:
+    """Return the ids of the matches of a learner; none in a store of format 1 or 2, which is only read."""
+    (number,) = connection.execute("PRAGMA user_version").fetchone()
+    return MATCH_IDS.of(connection, learner) if number > 2 else []
 
 
 def _indices(cell: bytes) -> Indices:
@@ -401,9 +421,7 @@ def _take(connection: sqlite3.Connection, game: _ImportedGame, learner: _Learner
         return False
     num_matches = len(MATCHES.of(connection, number))
     put_matches(connection, number, num_matches, learner.matches[num_matches:])
-    replace_rows(connection, "trajectory", number, [])
-    for kept in learner.trajectories:
-        put_trajectory(connection, number, *kept)
+    _put_trajectories(connection, number, learner)
     afterstates = [(game.facts(row.facts), row.q, row.visits) for row in learner.afterstates]
     replace_rows(connection, "afterstate", number, afterstates)
     put_features(connection, number, value_table(learner.features), learner.features_at)
@@ -411,6 +429,20 @@ def _take(connection: sqlite3.Connection, game: _ImportedGame, learner: _Learner
         replace_rows(connection, "reply", number, learner.replies)
     put_sequences(connection, number, learner.sequences, learner.pairs, game.moves, game.facts)
     return True
+
+
+def _put_trajectories(connection: sqlite3.Connection, number: int, learner: _Learner) -> None:
+    """Store the ids of the matches of a file, and its trajectories before those of the store.
+
+    A trajectory of the store is dropped if the learner of the file has learned from it, or if the file has no ids, so
+    that this is unknown.
+    """
+    waiting = [] if learner.match_ids is None else get_trajectories(connection, number)
+    update = "UPDATE match SET id = ? WHERE learner = ? AND number = ?"
+    connection.executemany(update, [(match, number, index) for index, match in learner.match_ids or ()])
+    replace_rows(connection, "trajectory", number, [])
+    for kept in (*learner.trajectories, *((own.match, own.moves, own.end) for own in waiting)):
+        put_trajectory(connection, number, *kept)
 
 
 def _goes_on(connection: sqlite3.Connection, number: int, learner: _Learner) -> bool:
@@ -425,7 +457,9 @@ def _goes_on(connection: sqlite3.Connection, number: int, learner: _Learner) -> 
     both = replies, replies if learner.replies is None else learner.replies
     models = [sorted(row for row in rows if row.inherited == INHERITED) for rows in both]
     begins_alike = sorted(inherited) == sorted(learner.inherited) and models[0] == models[1]
-    if stored[:shared] != matches[:shared] or not begins_alike:
+    ids = {*_match_ids(connection, number), *(learner.match_ids or ())}
+    is_one_match = len(ids) == len({index for index, _ in ids}) == len({match for _, match in ids})
+    if stored[:shared] != matches[:shared] or not is_one_match or not begins_alike:
         raise KnowledgeError(
             f"expected the learner {learner.role} against {learner.opponent} (seed {learner.seed}) to be the "
             "same in the file and in this store, got different matches or initial values; import into a new store"
@@ -530,6 +564,11 @@ def _check_learner(game: _Game, learner: _Learner) -> None:
         _refuse_repeated("a feature", [_canonical(row.feature, depth) for row in values])
     _refuse_repeated("a reply", [checked_reply(row)[:-1] for row in learner.replies or ()])
     _refuse_repeated("the id of a trajectory", [match for match, _, _ in learner.trajectories])
+    _refuse_repeated("a number of match_ids", [number for number, _ in learner.match_ids or ()])
+    ids = [*(match for _, match in learner.match_ids or ()), *(match for match, _, _ in learner.trajectories)]
+    _refuse_repeated("the id of a match", ids)
+    if any(number >= len(learner.matches) for number, _ in learner.match_ids or ()):
+        raise ValueError(f"the id of a match that is none of {len(learner.matches)}")
     if learner.features_at > len(learner.matches):
         raise ValueError(f"features after {learner.features_at} of {len(learner.matches)} matches")
     if any(len(joint) != len(game.roles) for _, moves, _ in learner.trajectories for joint in moves):

@@ -26,6 +26,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, get_args
@@ -89,17 +90,21 @@ class Session(Generic[L]):
     def __init__(self, learner: L, shelf: Shelf | None) -> None:
         self.learner = learner
         self.shelf = shelf
+        self._restore()
+
+    def _restore(self) -> None:
+        """Replace what the learner knows by its rows in the store."""
+        if self.shelf is not None:
+            knowledge, stored = self.shelf
+            knowledge.restore(stored, self.learner.restore)
         self.is_stale = False
-        if shelf is not None:
-            knowledge, stored = shelf
-            knowledge.restore(stored, learner.restore)
 
     @property
     def num_matches(self) -> int:
         """Number of matches that the learner has played."""
         return self.shelf[1].num_matches if self.shelf else 0
 
-    def record(self, matches: Sequence[MatchRow], trajectory: int | None = None) -> None:
+    def record(self, matches: Sequence[MatchRow], trajectory: int | None = None, match: str | None = None) -> None:
         """Store matches, and the changes that the learner made after them, in one transaction.
 
         Raises KnowledgeError in the same cases as `KnowledgeStore.record`. After an error the session is stale.
@@ -107,8 +112,28 @@ class Session(Generic[L]):
         assert self.shelf is not None
         knowledge, stored = self.shelf
         self.is_stale = True  # until the transaction succeeds
-        knowledge.record(stored, matches, self.learner.changes(), trajectory=trajectory)
+        knowledge.record(stored, matches, self.learner.changes(), trajectory=trajectory, match=match)
         self.is_stale = False
+
+
+@contextmanager
+def starting(knowledge: KnowledgeStore | None) -> Iterator[list[StoredLearner]]:
+    """Yield a list for the learners that start in this context. If an error ends it, delete the new ones.
+
+    Learners that were stored before, or that have matches, are not deleted.
+    """
+    before = knowledge.numbers() if knowledge else []
+    started: list[StoredLearner] = []
+    try:
+        yield started
+    except BaseException:
+        new = [stored.id for stored in started if stored.id not in before]
+        if knowledge and new:
+            with knowledge.writing():
+                for stored in knowledge.learners(ids=new):
+                    if not stored.num_matches and not knowledge.trajectories(stored):
+                        knowledge.delete([stored.id])
+        raise
 
 
 def match_rows(finished: Finished, role: int) -> list[MatchRow]:
@@ -123,8 +148,8 @@ def match_rows(finished: Finished, role: int) -> list[MatchRow]:
 class ValueSession(Session[Learner], Player):
     """A learner of values for one role of a game on a graph. It learns from each match when the match ends.
 
-    kept       (choices as bytes, number of the trajectory) of each match that was kept and whose `end` was not called
-               yet. The number is None if the learner has already learned from the match
+    kept       (choices as bytes, number of the trajectory, its id) of each match that was kept and whose `end` was not
+               called yet. The number is None if the learner has already learned from the match
     unstored   number of matches that ended in this process and were neither stored nor learned from
     counting   whether the replies of the opponents are counted. This expands the positions below each of them, so it is
                not done during matches over the network
@@ -135,7 +160,7 @@ class ValueSession(Session[Learner], Player):
     ) -> None:
         super().__init__(learner, shelf)
         self.counting = counting
-        self.kept: list[tuple[bytes, int | None]] = before.kept if before else []
+        self.kept: list[tuple[bytes, int | None, str]] = before.kept if before else []
         self.unstored: int = before.unstored if before else 0
 
     @classmethod
@@ -162,7 +187,7 @@ class ValueSession(Session[Learner], Player):
     @property
     def num_matches(self) -> int:
         """See `LastingLearner.num_matches`."""
-        return super().num_matches + sum(number is not None for _, number in self.kept) + self.unstored
+        return super().num_matches + sum(number is not None for _, number, _ in self.kept) + self.unstored
 
     def begin(self, role: int, started: Started) -> None:
         """See `Player.begin`. Raises GameloreError if lookahead in earlier matches has filled the graph."""
@@ -189,7 +214,7 @@ class ValueSession(Session[Learner], Player):
         except KnowledgeError:
             self.is_stale = True
             raise
-        self.kept.append((_played(finished), number))
+        self.kept.append((_played(finished), number, match_id))
         return True
 
     def learn(self, finished: Finished) -> None:
@@ -198,9 +223,9 @@ class ValueSession(Session[Learner], Player):
         if self.shelf is None:
             self.pass_over(finished)
         elif index is None:
-            self._take_in(finished, None)
-        elif (number := self.kept[index][1]) is not None:
-            self._take_in(finished, number)
+            self._take_in(finished)
+        elif self.kept[index][1] is not None:
+            self._take_in(finished, *self.kept[index][1:])
         if index is not None:
             del self.kept[index]
 
@@ -214,16 +239,13 @@ class ValueSession(Session[Learner], Player):
             return
         knowledge, stored = self.shelf
         waiting = {trajectory.number: trajectory for trajectory in knowledge.trajectories(stored)}
-        self.kept[:] = [(played, number if number in waiting else None) for played, number in self.kept]
-        for number in sorted(waiting.keys() - {number for _, number in self.kept}):
+        ids = {(number, trajectory.match) for number, trajectory in waiting.items()}
+        self.kept[:] = [(played, n if (n, match) in ids else None, match) for played, n, match in self.kept]
+        for number in sorted(waiting.keys() - {number for _, number, _ in self.kept}):
             if (reason := self._failure(waiting[number])) is not None:
-                _log.warning(
-                    "match %r is left out and learner %d does not learn from it: %s",
-                    waiting[number].match,
-                    stored.id,
-                    reason,
-                )
-                knowledge.forget_trajectory(stored, number)
+                match = waiting[number].match
+                _log.warning("match %r is left out and learner %d does not learn from it: %s", match, stored.id, reason)
+                knowledge.forget_trajectory(stored, number, match)
 
     def _failure(self, waiting: Trajectory) -> object:
         """Learn from a match that was kept, and return None.
@@ -231,16 +253,17 @@ class ValueSession(Session[Learner], Player):
         If the match cannot be replayed or needs too much memory, return the reason.
         """
         try:
-            finished = replayed(self.learner.graph, waiting.moves, waiting.end)
-        except GameloreError as error:
-            return error
-        try:
-            self._take_in(finished, waiting.number)
+            try:
+                finished = replayed(self.learner.graph, waiting.moves, waiting.end)
+            except GameloreError as error:
+                return error
+            self._take_in(finished, waiting.number, waiting.match)
         except MemoryError:
+            self._restore()  # the learner may have learned a part of the match
             return "there is not enough memory"
         return None
 
-    def _take_in(self, finished: Finished, trajectory: int | None) -> None:
+    def _take_in(self, finished: Finished, trajectory: int | None = None, match: str | None = None) -> None:
         """Learn from a match, and store what was learned."""
         learner = self.learner
         self.is_stale = True  # until the match is stored
@@ -249,12 +272,12 @@ class ValueSession(Session[Learner], Player):
         learner.end(learner.role, finished)
         if self.counting:
             learner.count(finished)
-        self.record(match_rows(finished, learner.role), trajectory)
+        self.record(match_rows(finished, learner.role), trajectory, match)
 
     def _index(self, finished: Finished) -> int | None:
         """Return the index in `kept` of a match with the same choices as this match, or None."""
         played = _played(finished)
-        return next((index for index, (kept, _) in enumerate(self.kept) if kept == played), None)
+        return next((index for index, (kept, *_) in enumerate(self.kept) if kept == played), None)
 
 
 def _played(finished: Finished) -> bytes:
@@ -481,9 +504,12 @@ class LastingLearner(Player):
     def _read(self, graph: PositionGraph, role: int, before: ValueSession | None) -> ValueSession:
         """Return a new session with the current rows of the store. It replaces the session `before`."""
         store = self._store()
-        stored, values = self._enrolled(store, graph.game, graph.game.roles[role]) if store else (None, None)
-        begin = [playing(self.settings, values)], [values], [(self.seed, 0)]
-        learner = Learner(graph, role, *begin, [known_opponent(self.opponent)])
+        with starting(store) as started:
+            stored, values = self._enrolled(store, graph.game, graph.game.roles[role]) if store else (None, None)
+            if stored:
+                started.append(stored)
+            begin = [playing(self.settings, values)], [values], [(self.seed, 0)]
+            learner = Learner(graph, role, *begin, [known_opponent(self.opponent)])
         if not self.learns:
             learner.stop_exploring()
         session = ValueSession(learner, (store, stored) if store and stored else None, before)

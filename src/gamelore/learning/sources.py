@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import rulesheets
 from ..analysis.isomorphism import Renaming, find_renaming, shape_hash
-from ..analysis.symmetry import symmetries
 from ..errors import GameloreError, GDLError, KnowledgeError, one_of
 from ..gdl.syntax import Rulesheet, num_names, parse
 from ..matches.opponents import OpponentSettings, opponent_text
@@ -29,7 +28,8 @@ from .store.features import FeatureValues, Rule, combine
 from .store.knowledge import KnowledgeStore
 from .store.schema import StoredLearner, to_json
 from .td import series
-from .td.discovery import feature_space
+from .td.afterstates import merging_symmetries, role_number
+from .td.discovery import check_goals, feature_space
 from .td.initial_values import LearnerSettings
 from .td.learner import Learner
 
@@ -195,11 +195,17 @@ class Enrolment:
     ) -> StoredLearner:
         """Add a new learner to the store and return it. It begins with `values`, which come from `teachers`.
 
-        Raises KnowledgeError if it needs the replies of the sources' opponents, but they were not counted.
+        Raises KnowledgeError if the features of the sources have another depth than those of the learner, or if it
+        needs the replies of the sources' opponents, but they were not counted.
         """
+        games = ", ".join(sorted({teacher.game for teacher in teachers}))
+        if values is not None and values.depth != self.settings.depth:
+            raise KnowledgeError(
+                f"expected features of depth {self.settings.depth} in {games}, got features of depth {values.depth}; "
+                f"learn these games with depth={self.settings.depth}, or choose depth={values.depth}"
+            )
         num_matches = sum(teacher.num_matches for teacher in teachers)
         if self.settings.needs_replies and values is not None and not has_replies(values, num_matches):
-            games = ", ".join(sorted({teacher.game for teacher in teachers}))
             raise KnowledgeError(
                 f"expected the opponents' replies in {games} for a learner with turns={self.settings.turns}, got "
                 f"{_reply_words(values, num_matches)} in {knowledge.path}; learn more matches of these games first "
@@ -225,7 +231,7 @@ class Enrolment:
         """
         about = self.settings.described()
         if self.settings.symmetry == "all":
-            about["symmetries"] = symmetries(self.game).num
+            about["symmetries"] = merging_symmetries(self.game).num
         return about | ({"sources": asdict(self.sources)} if self.sources else {})
 
 
@@ -247,8 +253,11 @@ def enrol(
     """Return the stored learner with this identity. If there is none, add a new learner to the store.
 
     A new learner begins with `taught_by` or, without it, with the current feature values of its sources. Raises
-    KnowledgeError if a transfer learner has no sources, or if its sources have no feature values.
+    KnowledgeError if a transfer learner has no sources, or if its sources have no feature values, and GameloreError for
+    a game with goals above 100, from which no features can be learned.
     """
+    number = role_number(game, role)
+    check_goals(game, number, game.goal_values[number])
     if sources is None and settings.needs_values:
         raise KnowledgeError(
             "expected source games for a transfer learner, got none; name games that were learned before"

@@ -21,7 +21,7 @@ from ..players.position_graph import PositionGraph
 from ..players.random_streams import stream
 from .sequences.seqlearner import Curriculum, Score, Seated, SeqLearner, SequenceSettings, Tournaments, score, watch
 from .sequences.seqplayer import TIERS, SeqPlayer, SeqPlayerSettings
-from .session import STAGE, Session, ValueSession, match_rows, patterns_of
+from .session import STAGE, Session, ValueSession, match_rows, patterns_of, starting
 from .sources import Sources, TaughtValues, enrol
 from .store.knowledge import KnowledgeStore
 from .store.schema import ALL_ROLES, MatchRow, StoredLearner
@@ -65,14 +65,16 @@ def study(
     values.
     """
     against = opponent.name if isinstance(opponent, Opposition) else opponent
-    stored = enrol(knowledge, game, role, settings, against, seed=seed, sources=sources, taught_by=taught_by)
-    session = ValueSession.of(knowledge, stored, game, settings)
-    if isinstance(opponent, Opposition):
-        seats = list(opponent.players)
-    else:
-        seats = [Opponent(opponent)] * game.num_roles
-        rest = max(0, num_matches - stored.num_matches)
-        check_estimate(game, session.learner.role, [(settings, knowledge.inherited(stored), opponent)], rest)
+    with starting(knowledge) as started:
+        stored = enrol(knowledge, game, role, settings, against, seed=seed, sources=sources, taught_by=taught_by)
+        started.append(stored)
+        session = ValueSession.of(knowledge, stored, game, settings)
+        if isinstance(opponent, Opposition):
+            seats = list(opponent.players)
+        else:
+            seats = [Opponent(opponent)] * game.num_roles
+            rest = max(0, num_matches - stored.num_matches)
+            check_estimate(game, session.learner.role, [(settings, knowledge.inherited(stored), opponent)], rest)
     seats[session.learner.role] = session
     _play(session.learner.graph, seats, seed, stored, num_matches, progress)
     _store_features(knowledge, stored, session.learner)
@@ -100,15 +102,16 @@ def study_self(
     matches, because some of them learned elsewhere.
     """
     about: dict[str, Any] = {"seed": seed, "sources": sources, "taught_by": taught_by}
-    learners = [enrol(knowledge, game, role, settings, SELF, **about) for role in game.roles]
     graph = PositionGraph(game)
-    sessions = [ValueSession.of(knowledge, stored, game, settings, graph) for stored in learners]
-    if len({stored.num_matches for stored in learners}) > 1:
-        counts = ", ".join(f"{stored.role} {stored.num_matches}" for stored in learners)
-        raise KnowledgeError(
-            f"{knowledge.path}: expected learners with the same number of matches against themselves, got {counts}; "
-            "learn with another seed"
-        )
+    with starting(knowledge) as learners:
+        learners.extend(enrol(knowledge, game, role, settings, SELF, **about) for role in game.roles)
+        sessions = [ValueSession.of(knowledge, stored, game, settings, graph) for stored in learners]
+        if len({stored.num_matches for stored in learners}) > 1:
+            counts = ", ".join(f"{stored.role} {stored.num_matches}" for stored in learners)
+            raise KnowledgeError(
+                f"{knowledge.path}: expected learners with the same number of matches against themselves, got "
+                f"{counts}; learn with another seed"
+            )
     _play(graph, [_Together(knowledge, sessions)] * game.num_roles, seed, learners[0], num_matches, progress)
     for stored, session in zip(learners, sessions, strict=True):
         _store_features(knowledge, stored, session.learner)

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.automorphisms import Bounds
-from ..analysis.symmetry import Symmetries, symmetries
+from ..analysis.symmetry import Symmetries, bounded_symmetries
 from ..errors import GameloreError
 from ..players.kernel import I8, I32, I64, U64, Bool, I32x2, U64x2, U64x4, kernel, kernel_without_gil
 from ..players.position_graph import StateTable, hash_state
@@ -45,9 +44,7 @@ _TABLES = 1 << 25  # maximum size in bytes of the tables of `_by_byte`
 
 def affordable_symmetries(game: Game) -> Symmetries:
     """Return the symmetries of a game, or a subgroup small enough for fast canonical states in bounded memory."""
-    group = symmetries(game)
-    most = max(1, _TABLES // (8 * game.num_words * 256 * game.num_words * 8))
-    return group if group.num <= most else symmetries(game, Bounds(most))
+    return bounded_symmetries(game, _TABLES)
 
 
 class Canonical:

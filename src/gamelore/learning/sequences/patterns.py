@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...analysis.automorphisms import Bounds
-from ...analysis.symmetry import Symmetries, step_counter, symmetries
+from ...analysis.symmetry import Symmetries, bounded_symmetries, step_counter
 from ...errors import KnowledgeError
 from ...players.kernel import U64, U64x4, kernel
 
@@ -41,7 +40,7 @@ class Patterns:
 
     def __init__(self, game: Game, chosen: Symmetries | None = None) -> None:
         self.game = game
-        self.symmetries = _affordable(game) if chosen is None else chosen
+        self.symmetries = bounded_symmetries(game, MOST_TABLES) if chosen is None else chosen
         circuit = None if game.is_bounded else game.circuit
         self._is_native = circuit is not None
         counter = step_counter(game)
@@ -128,13 +127,6 @@ class Patterns:
         if self.symmetries.num == 1:
             return np.zeros((1, 0, 256, 0), np.uint64)
         return self.symmetries.byte_tables
-
-
-def _affordable(game: Game) -> Symmetries:
-    """Return all symmetries of the rules, or a subgroup if their byte tables are larger than MOST_TABLES."""
-    group = symmetries(game)
-    most = MOST_TABLES // (8 * 256 * 8 * game.num_words**2) or 1
-    return group if group.num <= most else symmetries(game, Bounds(most=most))
 
 
 def _packed(bits_of_patterns: list[list[int]], num_words: int) -> Bits:

@@ -69,8 +69,8 @@ def consult(
     pairs      the pairs, sorted by descending weight
     tiers      float64[tiers], the lowest weight in each tier, descending
     allowed    bool[total], whether each legal move may be advised; the moves of all lanes, one lane after another
-    by_branch  True: each branch of a pair has a vote for its first move; False: each pair has one vote for each
-               different first move of its branches
+    by_branch  True: each branch of a pair has one vote for each different image of its first move; False: each pair has
+               one vote for each different first move of its branches, images included
     absent     number of facts of a context that the state may lack
     """
     patterns, graph = pairs.patterns, turn.graph
@@ -114,10 +114,11 @@ def _consult(
     absent: int,
 ) -> tuple[I32, I8, I64, I32, I32, I32]:
     """See `consult`."""
-    num_symmetries, num_pairs, num_roles = move_images.shape[0], roles.size, num_moves.shape[1]
+    num_symmetries, num_roles = move_images.shape[0], num_moves.shape[1]
     images = np.empty((num_symmetries, states.shape[1]), np.uint64)
+    fits = np.empty(num_symmetries, np.int64)  # the symmetries under which the context of a pair holds
     legal_in = np.full(move_images.shape[1], -1, np.int64)  # for each move, the last lane in which it may be advised
-    voted_by = np.full(move_images.shape[1], -1, np.int64)  # for each move, the last (lane, pair) that voted for it
+    voted_by = np.full(move_images.shape[1], -1, np.int64)  # for each move, the last (lane, pair or branch) for it
     support = np.zeros(move_images.shape[1])
     choices, decided = np.full(rows.size, NOBODY, np.int32), np.full(rows.size, NOBODY, np.int8)
     offsets = np.zeros(rows.size + 1, np.int64)
@@ -146,13 +147,16 @@ def _consult(
                 end += 1
                 if roles[voter] != role or weights[voter] < tiers[tier]:
                     continue
+                num_fits = 0
                 for symmetry in range(num_symmetries):
-                    if not holds(contexts, voter, images, symmetry, absent):
-                        continue
-                    for first in firsts[first_starts[voter] : first_starts[voter + 1]]:
-                        move = move_images[inverse[symmetry], first]
-                        vote = lane * num_pairs + voter
-                        if legal_in[move] == lane and (by_branch or voted_by[move] != vote):
+                    if holds(contexts, voter, images, symmetry, absent):
+                        fits[num_fits] = symmetry
+                        num_fits += 1
+                for branch in range(first_starts[voter], first_starts[voter + 1]):
+                    vote = lane * firsts.size + (branch if by_branch else first_starts[voter])
+                    for symmetry in fits[:num_fits]:
+                        move = move_images[inverse[symmetry], firsts[branch]]
+                        if legal_in[move] == lane and voted_by[move] != vote:
                             voted_by[move] = vote
                             support[move] += weights[voter]
                             any_vote = True
@@ -219,7 +223,7 @@ class SeqPlayerSettings:
     version   version of the paper's decision-making module, 1 or 2
     enforce   which sequences the Enforcer continues: "all", "duets" or "none"
     votes     "pairs": each pair has one vote for each move that it advises; "sequences": each sequence of a pair has
-              one vote for its first move
+              one vote for its first move, however many symmetries lead to this move
     nearest   if no context holds in a state, ask the pairs of whose context the state lacks one fact, then two, up to
               this number. Their advice is for one move only. 0: ask only pairs whose context holds, as in the paper
     verify    depth of a minimax search in plies; 0: no search, as in the paper. If the search proves that a move

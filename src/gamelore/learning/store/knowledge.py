@@ -320,6 +320,7 @@ class KnowledgeStore(StoreFile):
         learned: LearnedRows,
         *,
         trajectory: int | None = None,
+        match: str | None = None,
     ) -> None:
         """Store the learner's next matches, and the rows that it learned from them.
 
@@ -327,6 +328,7 @@ class KnowledgeStore(StoreFile):
                     total visits, and the new replies, which are added to the stored replies; for a learner of
                     sequences: its whole knowledge, which replaces the stored knowledge
         trajectory  number of the trajectory of the match; the trajectory is removed
+        match       id of the trajectory; None: any
 
         Raises KnowledgeError if another process has stored matches of the same learner in the meantime.
         """
@@ -339,7 +341,7 @@ class KnowledgeStore(StoreFile):
             self._put_afterstates(connection, game, learner.id, learned.afterstates)
             add_replies(connection, learner.id, OWN, dict(learned.replies))
             if trajectory is not None:
-                self._name_match(connection, learner, trajectory)
+                self._take_id(connection, learner, trajectory, match)
 
     def _put_afterstates(
         self, connection: sqlite3.Connection, game: int, learner: int, afterstates: Iterable[Afterstate]
@@ -350,12 +352,12 @@ class KnowledgeStore(StoreFile):
         ]
         connection.executemany("INSERT OR REPLACE INTO afterstate VALUES (?, ?, ?, ?)", rows)
 
-    def _name_match(self, connection: sqlite3.Connection, learner: StoredLearner, trajectory: int) -> None:
+    def _take_id(self, connection: sqlite3.Connection, learner: StoredLearner, number: int, match: str | None) -> None:
         """Remove a trajectory, and give its id to the match that was just learned from."""
-        match = _drop_trajectory(connection, learner.id, trajectory)
+        match = _drop_trajectory(connection, learner.id, number, match)
         if match is None:
             raise KnowledgeError(
-                f"{self.path}: expected trajectory {trajectory} of learner {learner.id}, got none, because another "
+                f"{self.path}: expected trajectory {number} of learner {learner.id}, got none, because another "
                 "process learned from it; let only one process continue a learner"
             )
         update = "UPDATE match SET id = ? WHERE learner = ? AND number = ?"
@@ -381,11 +383,11 @@ class KnowledgeStore(StoreFile):
         with self.reported() as connection:
             return get_trajectories(connection, learner.id)
 
-    def forget_trajectory(self, learner: StoredLearner, number: int) -> None:
-        """Remove the trajectory of a match from which the learner cannot learn."""
+    def forget_trajectory(self, learner: StoredLearner, number: int, match: str | None = None) -> None:
+        """Remove the trajectory of a match from which the learner cannot learn. `match`: its id; None: any."""
         with self.writing() as connection:
             _progress(connection, learner)
-            _drop_trajectory(connection, learner.id, number)
+            _drop_trajectory(connection, learner.id, number, match)
 
     @contextmanager
     def _going_on(
@@ -679,7 +681,7 @@ def put_trajectory(
 ) -> int | None:
     """Append a trajectory and return its number, or None if the learner has a match or a trajectory with this id.
 
-    No later trajectory gets the same number, because the number of all matches that were kept only grows.
+    The number may come again if this trajectory is forgotten, so who holds a number must compare the id, too.
     """
     query = (
         "SELECT EXISTS (SELECT * FROM match WHERE learner = :learner AND id = :match) OR "
@@ -697,11 +699,12 @@ def put_trajectory(
     return number
 
 
-def _drop_trajectory(connection: sqlite3.Connection, learner: int, number: int) -> str | None:
-    """Delete a trajectory and return the id of its match, or None if there is no such trajectory."""
-    where = "FROM trajectory WHERE learner = ? AND number = ?"
-    row = connection.execute(f"SELECT match {where}", (learner, number)).fetchone()
-    connection.execute(f"DELETE {where}", (learner, number))
+def _drop_trajectory(connection: sqlite3.Connection, learner: int, number: int, match: str | None) -> str | None:
+    """Delete a trajectory and return its id, or None if there is none with this number and id (None: any id)."""
+    where = "FROM trajectory WHERE learner = ? AND number = ? AND match = coalesce(?, match)"
+    key = learner, number, match
+    row = connection.execute(f"SELECT match {where}", key).fetchone()
+    connection.execute(f"DELETE {where}", key)
     return None if row is None else str(row[0])
 
 

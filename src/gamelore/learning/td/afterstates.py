@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...analysis.symmetry import Symmetries, symmetries
+from ...analysis.symmetry import Symmetries, bounded_symmetries
 from ...errors import GameloreError, GDLError, KnowledgeError
 from ...players.kernel import I32, I64, Bool, Boolx2, I32x2, I32x3, I64x2, Int32, inlined, kernel
 from ...players.position_graph import must_choose
@@ -221,6 +221,17 @@ def own_afterstates(
     return out
 
 
+MOST_TABLES = 1 << 28  # largest size in bytes of the tables for images of states
+
+
+def merging_symmetries(game: Game) -> Symmetries:
+    """Return the symmetries under which afterstates share a representative.
+
+    These are all symmetries of the game, or a subgroup if their tables would be larger than MOST_TABLES.
+    """
+    return bounded_symmetries(game, MOST_TABLES)
+
+
 UNMET = np.int32(-(2**31))  # marks a missing entry; no afterstate has this number, because no graph lists 2**31 moves
 
 
@@ -240,8 +251,8 @@ class Representatives:
 
     @cached_property
     def symmetries(self) -> Symmetries:
-        """All symmetries of the game, computed on first use."""
-        return symmetries(self.graph.game)
+        """See `merging_symmetries`; computed on first use."""
+        return merging_symmetries(self.graph.game)
 
     @cached_property
     def _canonical(self) -> Canonical:

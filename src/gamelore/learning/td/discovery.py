@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError
+from ...game.engines import HIGHEST_GOAL
 from ...matches.lockstep import run_lockstep
 from ...matches.opponents import Opponent, OpponentSettings
 from ...players.kernel import I32, I64, Bool, I16x2, I32x2, kernel
@@ -187,6 +188,7 @@ class FeatureSpace:
 
     def __init__(self, graph: PositionGraph, role: int, depth: int = 2, equivalence: Equivalence | None = None) -> None:
         check_depth(depth)
+        check_goals(graph.game, role, graph.game.goal_values[role])
         self.graph = graph
         self.role = role
         self.depth = depth
@@ -227,8 +229,7 @@ class FeatureSpace:
         if self.depth:
             self._fill(rows, self.depth)
         goals = np.maximum(self.graph.goals[rows, self.role], 0)
-        if goals.size and goals.max() > 100:
-            raise _bad_goal(self)
+        check_goals(self.graph.game, self.role, goals)
         open_ids = self._levels[-1][rows] if self.depth else np.full(len(rows), OPEN_ID, np.int32)
         return np.where(self.graph.terminal[rows], 1 + goals, open_ids).astype(np.int32)
 
@@ -386,9 +387,20 @@ def _leaf_ids(equivalence: Equivalence | None) -> Ids:
     return leaves
 
 
+def check_goals(game: Game, role: int, goals: ArrayLike) -> None:
+    """Raise GameloreError if one of these goals is above 100. No feature and no class of afterstates stands for it."""
+    highest = np.max(goals, initial=0)
+    if highest > HIGHEST_GOAL:
+        raise GameloreError(
+            f"expected goals from 0 to {HIGHEST_GOAL} for {game.roles[role]} in {game.name}, got {highest}; scale the "
+            f"goals of all roles to the range from 0 to {HIGHEST_GOAL}"
+        )
+
+
 def _bad_goal(space: FeatureSpace) -> GameloreError:
     goals = [goal for goal in range(101) if space._leaves[goal] >= 0]
     return GameloreError(
         f"expected one of {len(goals)} goal values from {goals[0]} to {goals[-1]} for "
-        f"{space.graph.game.roles[space.role]} in {space.graph.game.name}, got another; give an equivalence for it"
+        f"{space.graph.game.roles[space.role]} in {space.graph.game.name}, got another; give an equivalence for it, or "
+        f"scale the goals of all roles to the range from 0 to {HIGHEST_GOAL}"
     )

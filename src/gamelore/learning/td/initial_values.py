@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args
 
@@ -34,6 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import GameloreError, check_word
+from ...game.engines import HIGHEST_GOAL
 from ...matches.opponents import Opponent, OpponentSettings
 from ...players.kernel import I32, F64x2, I32x2, Int32, inlined, kernel
 from ...players.lookahead import Heuristic, choice_values, lookahead
@@ -41,7 +43,7 @@ from ...solver.best_response import BestResponse
 from ..store.features import DEEPEST, Equivalence, FeatureValues, Replies, check_depth
 from .afterstates import Afterstates, grown, pair_origins
 from .deep_features import DeepFeatures
-from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, feature_space
+from .discovery import FIRST_SET, UNKNOWN, FeatureSpace, check_goals, feature_space
 from .replies import NUM_CLASSES, fit
 
 if TYPE_CHECKING:
@@ -145,7 +147,13 @@ class LearnerSettings:
                 f"expected gamma=1 for the oracle, whose values have no discount, got {self.gamma}; leave gamma out"
             )
         if self.equivalence is not None:  # JSON gives a dictionary or lists
-            object.__setattr__(self, "equivalence", tuple(sorted(dict(self.equivalence).items())))
+            pairs = tuple(sorted(dict(self.equivalence).items()))
+            object.__setattr__(self, "equivalence", pairs)
+            for goal in chain.from_iterable(pairs):
+                if not 0 <= goal <= HIGHEST_GOAL:
+                    raise GameloreError(
+                        f"expected an equivalence of goals from 0 to {HIGHEST_GOAL}, got {goal}; correct the settings"
+                    )
 
     def _check_control(self) -> None:
         if self.control is None:
@@ -230,7 +238,9 @@ class LookaheadSpace:
         if not rows.all():
             ids[~rows] = self._numbered(self._of_pairs(wanted[~rows]))
         terminal = rows & graph.terminal[np.maximum(wanted, 0)]
-        ids[terminal] = 1 + np.maximum(graph.goals[wanted[terminal], self._role], 0)
+        goals = np.maximum(graph.goals[wanted[terminal], self._role], 0)
+        check_goals(graph.game, self._role, goals)
+        ids[terminal] = 1 + goals
         return ids
 
     def _of_pairs(self, pairs: Afterstates) -> NDArray[np.float64]:

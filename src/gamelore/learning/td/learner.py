@@ -193,7 +193,8 @@ class Learner(Player):
         self.table.load(lane, numbers, [entry.q for entry in entries], [entry.visits for entry in entries])
 
     def restore(self, learned: LearnedRows, num_matches: int) -> None:
-        """Put stored entries into the table of the first lane. See `session.Learns`."""
+        """Replace the table by one with these entries, for the first lane. See `session.Learns`."""
+        self.table = ValueTable()
         self.load(0, learned.afterstates)
         self.replies[0] = Counter(dict(learned.replies))
 
