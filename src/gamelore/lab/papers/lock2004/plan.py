@@ -294,9 +294,8 @@ _SENSITIVITY = (
     *(_changed(f"weighting={name}") for name in WEIGHTS if name != PAPER.weighting),
     *map(_changed, ("draws=lose", "repeated=origins", "repeated=once", "enforce=duets")),
     Variant("enforce=duets, version 1", player=SeqPlayerSettings(1, enforce="duets")),
-    *map(_changed, ("enforce=none", "votes=sequences", "repeated=once", "contexts=each", "trees=first")),
+    *map(_changed, ("enforce=none", "votes=sequences", "contexts=each", "trees=first")),
     *map(_changed, ("locality=moves", "locality=contexts", "locality=both")),
-    *map(_changed, ("votes=sequences", "enforce=duets", "enforce=none")),
     Variant("no symmetries", group="none"),
 )
 _LENGTHS = {"losetictactoe": ((1,), (2,), (4,), (2, 3)), "fivemensmorris": ((1,), (3,), (5,), (3, 5, 7))}
