@@ -192,6 +192,14 @@ def test_legal_and_goal_may_ask_for_each_other():
     assert codes("(<= terminal (not anybody)) (<= anybody (legal ?r ?m)) (<= (goal ?r 0) (role ?r) terminal)") == []
 
 
+def test_one_name_with_several_arities_is_several_relations():
+    """Neither `legal` depends on `does` here, nor p on its own negation."""
+    best = "(best x y) (<= (legal ?r ?m) (role ?r) (best ?m ?n)) (<= (best ?m) (does ?r ?m)) (<= (next b) (best x))"
+    assert codes(best) == ["several-arities"]
+    assert load(PLAYABLE + best).start().legal == {"white": ["wait", "x"], "black": ["wait", "x"]}
+    assert codes("(p 2 2) (<= (p ?x) (succ ?x ?y) (not (p ?x ?x))) (<= (next p) (p 1))") == ["several-arities"]
+
+
 def test_roles_may_be_variables_or_terms():
     sheet = PLAYABLE + "(role (red 1)) (<= (legal (red 1) rest) (true (step 1))) (<= (goal (red 2) 0) (true (step 1)))"
     (finding,) = lint_text(sheet)

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..errors import GDLSemanticError, GroundingError, shortened
 from . import limits, syntax
-from .clauses import RelationGraph, followed
+from .clauses import RelationGraph, Signature, followed, keyword, signature
 from .syntax import KEYWORD_ARITY, And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Variable
 
 NEEDED = {
@@ -128,8 +128,7 @@ class Sheet:
     @cached_property
     def recursive_rules(self) -> list[Rule]:
         """The rules with a condition that is in a cycle with their head."""
-        groups = self.dependencies.groups
-        recursive = (rule for rule, atom in self.body_atoms if groups[rule.head.name] == groups[atom.name])
+        recursive = (rule for rule, atom in self.body_atoms if self.dependencies.recursive(rule.head, atom))
         return [rule for rule, _ in groupby(recursive)]
 
     @cached_property
@@ -225,15 +224,17 @@ def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
 
 def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> Iterator[Flaw]:
     """Yield a flaw for every condition that makes a rule for one of `heads` depend on `given`."""
-    steps = sheet.dependencies.toward(given)
+    target = keyword(given)
+    steps = sheet.dependencies.toward(target)
     for rule, atom in sheet.body_atoms:
-        if rule.head.name in heads and (atom.name == given or atom.name in steps):
-            path = _path([rule.head.name, *followed(steps, atom.name, given)])
+        if rule.head.name in heads and (atom.name == given or signature(atom) in steps):
+            path = _path([signature(rule.head), *followed(steps, signature(atom), target)])
             yield Flaw(atom.location, f"'{rule.head.name}' depends on '{given}': {path}", remedy, rule)
 
 
-def _path(names: Sequence[str]) -> str:
+def _path(relations: Sequence[Signature]) -> str:
     """Return a path of relations on one line. If it is long, leave out relations in the middle."""
+    names = [name for name, _ in relations]
     if len(names) > SHOWN_RELATIONS:
         first, last = names[: SHOWN_RELATIONS // 2], names[-SHOWN_RELATIONS // 2 :]
         names = [*first, f"... {len(names) - len(first) - len(last)} more ...", *last]
@@ -369,7 +370,7 @@ def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
     for rule in sheet.recursive_rules:
         for sentence, positive, _ in syntax.in_context(rule):
             if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
-                path = _path(sheet.dependencies.path(sentence.name, rule.head.name))
+                path = _path(sheet.dependencies.path(signature(sentence), signature(rule.head)))
                 message = f"a cycle of relations has a negation in it: {rule.head.name} -> not {path}"
                 yield Flaw(sentence.location, message, remedy, rule)
 
@@ -383,15 +384,16 @@ def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
-    """Find relations that no other relation uses. Uses within the relation's own recursion do not count."""
+    """Find names of relations that no other relation uses. Uses within the relation's own recursion do not count."""
     groups = sheet.dependencies.groups
     bodies = limits.checked(sheet.dependencies.bodies.items())
     edges = ((groups[head], groups[use]) for head, uses in bodies for use in uses)
     used = {target for source, target in edges if source != target}
     words = KEYWORD_ARITY.keys() | GDL_II_WORDS
-    used |= {groups[word] for word in words if word in groups}
+    used |= {group for (name, _), group in groups.items() if name in words}
+    names = {name for (name, _), group in groups.items() if group in used}
     for rule, head in _first_places((rule, rule.head) for rule in sheet.rules):
-        if groups[head.name] not in used and head.name not in words:
+        if head.name not in names:
             message = f"the relation '{head.name}' is derived but never used"
             yield Flaw(head.location, message, "remove its rules, or correct its name", rule)
 
@@ -529,7 +531,7 @@ def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
     remedy = (
         "rename one of the two; the name is a function inside 'true', 'next' and 'does', and a relation as a condition"
     )
-    relations = sheet.dependencies.bodies.keys() - KEYWORD_ARITY.keys()
+    relations = {name for name, _ in sheet.dependencies.bodies} - KEYWORD_ARITY.keys()
     for rule, term in _first_places(sheet.first_functions):
         if term.name in relations:
             message = f"the name '{term.name}' is used for both a function and a relation"

@@ -61,6 +61,7 @@ from ..gdl.clauses import (
     TermsTooLargeError,
     all_atoms,
     clauses,
+    keyword,
     sentences_of,
     shape,
     signature,
@@ -552,7 +553,7 @@ def within_bounds(sheet: Rulesheet) -> Rulesheet | None:
     ]
     bounded = {name: _bounded(name, rules) for name in BOUNDS}
     held_back = [rule for rule in rules if _is_bounded(rule, bounded)]
-    reading = RelationGraph(sheet).toward("legal").keys()
+    reading = {name for name, _ in RelationGraph(sheet).toward(keyword("legal"))}
     reads_next = any(atom.name == "next" for rule in sheet.rules for atom in syntax.body_atoms(rule))
     if not held_back or reads_next or not reading.isdisjoint(WITHIN):
         return None
