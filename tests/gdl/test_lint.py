@@ -278,6 +278,22 @@ def test_negation_in_a_cycle_is_an_error_only_where_the_ground_atoms_are_in_one(
     assert not [finding for finding in rulesheet_findings(harmless) if finding.severity == "error"]
 
 
+def test_a_missing_perfect_model_is_told_at_its_own_cycle():
+    """A harmless cycle of relations comes before it, and the rules of one relation are in both."""
+    text = PLAYABLE + "(<= (goal white 0) (not (goal white 100)))\n(<= (p 1) (q 1) (not (p 2)))\n"
+    text += "(<= (p ?x) (true (step ?x)) (not (q ?x)))\n(<= (q ?x) (true (step ?x)) (not (p ?x)))\n(<= (next s) (p 1))"
+    findings = [finding for finding in rulesheet_findings(text) if "cycle" in finding.code or "model" in finding.code]
+    assert [(finding.line, finding.code) for finding in findings] == [
+        (7, "negation-in-cycle"),
+        (8, "negation-in-cycle"),
+        (9, "no-perfect-model"),
+        (10, "negation-in-cycle"),
+    ]
+    with pytest.raises(GDLSemanticError, match=r"\(p .\) depends on not \(q .\)") as caught:
+        load(text, engine="native")
+    assert (caught.value.line, caught.value.rule) == (9, findings[2].rule)
+
+
 @pytest.mark.parametrize("engine", ["native", "reasoner"])
 def test_recursion_without_end_stops_at_the_limits(engine):
     def play_once():

@@ -22,9 +22,9 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..errors import GDLSemanticError, GroundingError, shortened
+from ..errors import GDLSemanticError, GDLSyntaxError, GroundingError, shortened
 from . import limits, syntax
-from .clauses import RelationGraph, Signature, followed, keyword, signature
+from .clauses import RelationGraph, Signature, followed, keyword, shape, signature
 from .syntax import KEYWORD_ARITY, And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Variable
 
 NEEDED = {
@@ -367,12 +367,18 @@ def unknown_role(sheet: Sheet) -> Iterator[Flaw]:
 
 def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "remove the negation from the cycle; the rules have a meaning only if no atom depends on its own negation"
+    for rule, negated in _negations_in_cycles(sheet):
+        path = _path(sheet.dependencies.path(signature(negated), signature(rule.head)))
+        message = f"a cycle of relations has a negation in it: {rule.head.name} -> not {path}"
+        yield Flaw(negated.location, message, remedy, rule)
+
+
+def _negations_in_cycles(sheet: Sheet) -> Iterator[tuple[Rule, Atom]]:
+    """Yield every negated atom that is in a cycle with the head of its rule."""
     for rule in sheet.recursive_rules:
         for sentence, positive, _ in syntax.in_context(rule):
             if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
-                path = _path(sheet.dependencies.path(signature(sentence), signature(rule.head)))
-                message = f"a cycle of relations has a negation in it: {rule.head.name} -> not {path}"
-                yield Flaw(sentence.location, message, remedy, rule)
+                yield rule, sentence
 
 
 def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
@@ -702,11 +708,32 @@ def refuse(rulesheet: syntax.Rulesheet) -> None:
         raise _error(finding, finding.message, finding.remedy)
 
 
-def placed(error: GDLSemanticError, rulesheet: syntax.Rulesheet, code: str) -> GDLSemanticError:
-    """Return the error with the place of the first finding of a check; the error unchanged if there is no finding."""
-    for finding in findings_of(rulesheet, code)[:1]:
-        return _error(finding, error.message, error.remedy)
+def placed(error: GDLSemanticError, rulesheet: syntax.Rulesheet, head: str, negated: str) -> GDLSemanticError:
+    """Return the error about a negation in a cycle with the place of this negation.
+
+    If no such rule has the two relations, as after rewriting, take the first negation in a cycle.
+
+    Args:
+        error: the error.
+        rulesheet: the rules as written.
+        head: text of the ground atom that depends on its own negation.
+        negated: text of the negated atom.
+    """
+    negations = list(_negations_in_cycles(Sheet(rulesheet)))
+    relations = _relation(head), _relation(negated)
+    fitting = [(rule, atom) for rule, atom in negations if (signature(rule.head), signature(atom)) == relations]
+    for rule, atom in (fitting or negations)[:1]:
+        place = Finding("error", "negation-in-cycle", "", rulesheet.path, *atom.location, str(rule), "")
+        return _error(place, error.message, error.remedy)
     return error
+
+
+def _relation(text: str) -> Signature | None:
+    """Return the relation of an atom; None if the text is no atom, but names a part of a rule."""
+    try:
+        return shape(syntax.parse_term(text))
+    except GDLSyntaxError:
+        return None
 
 
 def findings_of(rulesheet: syntax.Rulesheet, code: str) -> list[Finding]:
