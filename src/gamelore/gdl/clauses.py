@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain, count, product
 from pathlib import Path
@@ -421,6 +421,25 @@ def _sentence(sentence: Atom | Distinct, terms: Mapping[str, Term]) -> Atom | Di
         return Distinct(_term(sentence.left, terms), _term(sentence.right, terms), sentence.location)
     arguments = tuple(_term(argument, terms) for argument in sentence.args)
     return Atom(sentence.name, arguments, sentence.spelling, sentence.location)
+
+
+def renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
+    """Return the rule with new names for some relations. Their atoms keep the spelling for messages."""
+
+    def atom(atom: Atom) -> Atom:
+        return replace(atom, name=names.get(atom.name, atom.name))
+
+    def condition(old: Condition) -> Condition:
+        match old:
+            case Atom():
+                return atom(old)
+            case Not(inner, location):
+                return Not(condition(inner), location)
+            case Or(parts, location) | And(parts, location):
+                return type(old)(tuple(map(condition, parts)), location)
+        return old
+
+    return replace(rule, head=atom(rule.head), body=tuple(map(condition, rule.body)))
 
 
 def _term(term: Term, terms: Mapping[str, Term]) -> Term:
