@@ -41,6 +41,7 @@ from ..circuit.aig import FALSE, Builder, Circuit, GateLiteral, Node, drop_dead
 from ..circuit.tape import record_circuit
 from ..game.engines import HIGHEST_GOAL, NativeEngine, pack_bits, unpack_bits
 from ..game.game import Game
+from ..gdl.limits import check
 from .symmetry import course_of, packed
 from .variables import Bits, members
 
@@ -48,7 +49,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 Kind: TypeAlias = Literal["one", "serial", "parallel"]
 
 MOST_GATES = 30_000
-MOST_CELLS = 1 << 26  # of a table of gates and joint moves, a byte each
+MOST_CELLS = 1 << 26  # of a table of gates and joint moves, or of phases, parts and joint moves, a byte each
 LONGEST = 1000  # course of the clock
 _TRIED_STATES = 16
 MOST_CHECKED = 128  # parts whose moves are compared pair by pair
@@ -128,7 +129,12 @@ class Parts:
 
 
 def parts(game: Game) -> Parts:
-    """Return the parts of a game; one part in case of doubt. It takes well under a second."""
+    """Return the parts of a game; one part in case of doubt, and if tables get more than MOST_CELLS.
+
+    It takes well under a second in nearly all games, and a few seconds at most.
+
+    Raises GroundingError if the present budget is used up.
+    """
     circuit = game.circuit
     if circuit is None or game.is_bounded or circuit.loops or not all(circuit.actions):
         return _unknown(game)
@@ -136,18 +142,20 @@ def parts(game: Game) -> Parts:
     if anatomy is None:
         return _unknown(game)
     groups = anatomy.tied()
+    if len(groups.lists()) * anatomy.possible.size > MOST_CELLS:
+        return _unknown(game)
     serial, parallel = anatomy.serial(groups), None
     if len(serial.lists()) == 1:
         parallel = anatomy.parallel(groups)
     kind: Kind = "serial" if parallel is None else "parallel"
-    grouped = anatomy.fact_lists(serial if parallel is None else parallel)
+    grouped = anatomy.parts(serial if parallel is None else parallel)
     relevant = anatomy.relevant() | _bits(anatomy.clock)
     return Parts(
         game,
         kind if len(grouped) > 1 else "one",
         tuple(anatomy.clock),
         packed(game, members(relevant)),
-        tuple(anatomy.part(facts) for facts in grouped),
+        grouped,
         anatomy.joint,
         anatomy.possible,
         tuple(anatomy.conditions),
@@ -289,6 +297,7 @@ class _Anatomy:
         idle = np.array([self.idle[own].all(axis=0) for own in lists], np.bool_) & ~conditional
         touched = np.zeros((len(self.possible), len(lists), len(self.joint)), np.bool_)
         for phase, possible in enumerate(self.possible):
+            check()
             own, bound = keys[:, possible], conditional[:, possible]
             touched[phase][:, possible] = bound | (own != _waiting(own, bound, idle[:, possible])[:, None])
         return touched
@@ -312,6 +321,7 @@ class _Anatomy:
             lists = groups.lists()
             if len(lists) > MOST_CHECKED:
                 return None
+            check()
             keys, _ = self._part_keys(lists)
             clashes = [pair for possible in self.possible for pair in _clashes(keys[:, possible])]
             if not clashes:
@@ -321,17 +331,16 @@ class _Anatomy:
         is_product = all(_is_product(keys[:, possible]) for possible in self.possible)
         return groups if len(lists) > 1 and is_product else None
 
-    def fact_lists(self, groups: _Groups) -> list[list[int]]:
-        return [[self.free[place] for place in own] for own in groups.lists()]
-
-    def part(self, facts: Sequence[int]) -> GamePart:
-        lists = [
-            [self._place[fact] for fact in facts],
-            sorted({*range(len(self.free))} - {*map(self._place.get, facts)}),
-        ]
-        lists = [own for own in lists if own]
-        classes = np.unique(self._part_keys(lists)[0][0], return_inverse=True)[1].ravel()
-        return GamePart(tuple(facts), packed(self.game, facts), classes, self.touched(lists)[:, 0])
+    def parts(self, groups: _Groups) -> tuple[GamePart, ...]:
+        """Return the part of each group."""
+        lists = groups.lists()
+        touched = self.touched(lists)
+        parts = []
+        for number, (own, keys) in enumerate(zip(lists, self._part_keys(lists)[0], strict=True)):
+            facts = tuple(self.free[place] for place in own)
+            classes = np.unique(keys, return_inverse=True)[1].ravel()
+            parts.append(GamePart(facts, packed(self.game, facts), classes, touched[:, number]))
+        return tuple(parts)
 
     def relevant(self) -> Bits:
         """Return the free facts that are not irrelevant."""
