@@ -42,7 +42,7 @@ from ..circuit.tape import record_circuit
 from ..game.engines import HIGHEST_GOAL, NativeEngine, pack_bits, unpack_bits
 from ..game.game import Game
 from ..gdl.limits import check
-from .symmetry import course_of, packed
+from .symmetry import Groups, course_of, packed
 from .variables import Bits, members
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -121,7 +121,7 @@ class Parts:
 
     def joined(self, literals: Iterable[GateLiteral]) -> list[list[int]]:
         """Return the parts, by number, in groups: two are in one group if some of the literals reads both of them."""
-        groups = _Groups(len(self.parts))
+        groups = Groups(len(self.parts))
         part_of = {fact: number for number, part in enumerate(self.parts) for fact in part.facts}
         for literal in literals:
             groups.join({part_of[fact] for fact in members(self.reads(literal))})
@@ -167,34 +167,6 @@ def _unknown(game: Game) -> Parts:
     no_moves = np.zeros((0, game.num_roles), np.int32)
     everything = np.full(game.num_words, ~np.uint64(0))
     return Parts(game, "one", (), everything, (), no_moves, np.zeros((0, 0), np.bool_), ())
-
-
-class _Groups:
-    """Disjoint sets of the numbers below n."""
-
-    def __init__(self, n: int) -> None:
-        self._above = list(range(n))
-
-    def root(self, member: int) -> int:
-        while self._above[member] != member:
-            self._above[member] = member = self._above[self._above[member]]
-        return member
-
-    def join(self, members: Iterable[int]) -> None:
-        roots = {self.root(member) for member in members}
-        for root in roots:
-            self._above[root] = min(roots)
-
-    def lists(self) -> list[list[int]]:
-        lists: dict[int, list[int]] = {}
-        for member in range(len(self._above)):
-            lists.setdefault(self.root(member), []).append(member)
-        return list(lists.values())
-
-    def copy(self) -> _Groups:
-        groups = _Groups(0)
-        groups._above = list(self._above)
-        return groups
 
 
 @dataclass(eq=False)
@@ -254,9 +226,9 @@ class _Anatomy:
     def places(self, facts: Bits) -> list[int]:
         return [self._place[fact] for fact in members(facts & self._free_bits)]
 
-    def tied(self) -> _Groups:
+    def tied(self) -> Groups:
         """Return groups of free facts that the rules tie, without regard to the effects of moves."""
-        groups = _Groups(len(self.free))
+        groups = Groups(len(self.free))
         for place, fact in enumerate(self.free):
             groups.join([place, *self.places(self._next_reads(fact))])
         for literal in frozenset().union(*self.conditions):
@@ -302,7 +274,7 @@ class _Anatomy:
             touched[phase][:, possible] = bound | (own != _waiting(own, bound, idle[:, possible])[:, None])
         return touched
 
-    def serial(self, groups: _Groups) -> _Groups:
+    def serial(self, groups: Groups) -> Groups:
         """Join groups until each move touches at most one of them."""
         groups = groups.copy()
         while True:
@@ -314,7 +286,7 @@ class _Anatomy:
             for phase, move in several.tolist():
                 groups.join(lists[part][0] for part in np.flatnonzero(touched[phase, :, move]))
 
-    def parallel(self, groups: _Groups) -> _Groups | None:
+    def parallel(self, groups: Groups) -> Groups | None:
         """Join groups until all combinations of classes are moves; None if that leaves one group, or takes long."""
         groups = groups.copy()
         while True:
@@ -331,7 +303,7 @@ class _Anatomy:
         is_product = all(_is_product(keys[:, possible]) for possible in self.possible)
         return groups if len(lists) > 1 and is_product else None
 
-    def parts(self, groups: _Groups) -> tuple[GamePart, ...]:
+    def parts(self, groups: Groups) -> tuple[GamePart, ...]:
         """Return the part of each group."""
         lists = groups.lists()
         touched = self.touched(lists)
@@ -472,8 +444,8 @@ def _phases(
     course = course_of(game, clock, LONGEST)[0]
     if len(course) == LONGEST:
         return None
-    held = {1 + fact: np.array([fact in value for value in course]) for fact in clock}
-    values = truth(circuit, held, len(course))
+    held = unpack_bits(course, circuit.num_facts).astype(np.bool_)
+    values = truth(circuit, {1 + fact: held[:, fact] for fact in clock}, len(course))
     going = np.ones(len(course), np.bool_)
     for literal in conjuncts(circuit, circuit.outputs["terminal"][0] ^ 1):
         if literal >> 1 in values:
