@@ -363,6 +363,20 @@ def test_roles_that_a_rule_derives_are_recognised_in_their_order_only():
     assert find_renaming(sheet, turned) is None
 
 
+@pytest.mark.parametrize("roles", ["(role (player red)) (role (player blue))", "(role (player red)) (role blue)"])
+def test_compound_roles_are_recognised_in_the_order_of_their_facts(roles):
+    rules = "(init s) (<= (legal ?r m) (role ?r)) (<= (legal (player red) n) (true s)) (<= (next t) (true s))"
+    sheet = syntax.parse(f"{roles} {rules} (<= terminal (true t)) (<= (goal ?r 50) (role ?r))")
+    other, _ = scramble(shuffled(sheet), key())
+    renaming = find_renaming(sheet, other)
+    assert renaming is not None
+    assert shape_hash(sheet) == shape_hash(other)
+    assert_plays_the_same(sheet, other, renaming)
+    first, second = (rule for rule in other.rules if rule.head.name == "role")
+    turned = str(other).replace(str(first), "(role)").replace(str(second), str(first)).replace("(role)", str(second))
+    assert find_renaming(sheet, syntax.parse(turned)) is None
+
+
 # Translation.
 
 

@@ -8,6 +8,7 @@ import pytest
 from gamelore import Game, load
 from gamelore.analysis.parts import Parts, conjuncts, part_game, parts
 from gamelore.game.engines import unpack_bits
+from parsing import num_calls
 
 TURNS = """
 (role white) (role black) (init (turn white))
@@ -130,6 +131,34 @@ def test_a_role_that_never_has_an_action_makes_one_part() -> None:
     assert game.circuit is not None
     assert game.circuit.actions == [[]]
     assert parts(game).kind == "one"
+
+
+def lamps(number: int) -> Game:
+    """The robot lights lamp 1, 2, ... or not: as many parts and as many phases."""
+    rules = """
+        (role robot) (init (step 0))
+        (<= (legal robot (light ?n)) (true (step ?n)) (next-of ?n ?m))
+        (<= (legal robot (pass ?n)) (true (step ?n)) (next-of ?n ?m))
+        (<= (next (step ?m)) (true (step ?n)) (next-of ?n ?m))
+        (<= (next (lit ?n)) (does robot (light ?n))) (<= (next (lit ?n)) (true (lit ?n)))
+        (<= (goal robot 100) (true (lit 0))) (<= (goal robot 0) (not (true (lit 0))))
+    """
+    order = " ".join(f"(next-of {n} {n + 1})" for n in range(number))
+    return load(f"{rules} {order} (<= terminal (true (step {number})))")
+
+
+def test_many_parts_are_made_at_once() -> None:
+    some, twice = lamps(20), lamps(40)
+    assert [len(parts(game).parts) for game in (some, twice)] == [20, 40]
+    assert num_calls(parts, twice) <= 2.5 * num_calls(parts, some)
+
+
+def test_a_game_with_too_many_phases_parts_and_moves_is_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = lamps(20)
+    monkeypatch.setattr("gamelore.analysis.parts.MOST_CELLS", 20 * 20 * 40)
+    assert parts(game).kind == "serial"
+    monkeypatch.setattr("gamelore.analysis.parts.MOST_CELLS", 20 * 20 * 40 - 1)
+    assert (parts(game).kind, parts(game).parts) == ("one", ())
 
 
 def random_transitions(game: Game, matches: int, plies: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:

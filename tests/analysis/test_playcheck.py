@@ -225,6 +225,7 @@ def test_no_perfect_model_in_a_state():
     (found,) = report(PARADOX, "reasoner").findings
     message = "no perfect model: a relation depends on its own negation in this state"
     assert told([found]) == [("7:1", "error", "no-perfect-model", message)]
+    assert found.remedy == "remove the negation from the cycle; one of the rules in lines 7 and 8 has it"
     before = replayed(PARADOX, found.witness[:-1], "reasoner")
     with pytest.raises(GDLSemanticError, match="no perfect model"):
         before.play(found.witness[-1])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from clocks import counted_time
 from evaluators import native_game
-from gamelore import rulesheets
+from gamelore import GroundingError, rulesheets
 from gamelore.analysis import symmetry
 from gamelore.analysis.symmetry import StepCounter, step_counter
 from gamelore.game.game import Game
 from gamelore.gdl import syntax
+from gamelore.gdl.limits import Limits, within
 from symmetric import drawn, legal_sets, stuck
 
 
@@ -203,6 +207,34 @@ def test_public_sheets(shared, name, first, last, length):
 @pytest.mark.parametrize("name", ["eightPuzzle", "knightmove", "ticTacToe"])
 def test_public_sheets_without(shared, name):
     assert step_counter(rulesheets.load(shared / "games" / f"{name}.kif")) is None
+
+
+def beside_facts_that_stay(number: int, plies: int) -> Game:
+    """A counter of so many plies, beside so many facts that never change."""
+    walls = " ".join(f"(init (wall {n}))" for n in range(number))
+    order = " ".join(f"(succ {n} {n + 1})" for n in range(5, plies))
+    stay = "(<= (next (wall ?n)) (true (wall ?n)))"
+    return native_game(syntax.parse(f"{ROUND} {COUNTS} {order} {walls} {stay} (<= terminal (true (step {plies})))"))
+
+
+def test_facts_that_stay_take_no_room_in_the_course_of_a_counter() -> None:
+    game = beside_facts_that_stay(1000, 150)
+    step_counter(beside_facts_that_stay(1, 5))  # imports and caches
+    tracemalloc.start()
+    try:
+        counter = step_counter(game)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert counter is not None
+    assert (len(counter.facts), counter.length) == (150, 149)
+    assert most < 2_000_000
+
+
+def test_a_search_for_counters_looks_at_the_budget() -> None:
+    game = beside_facts_that_stay(5000, 10)
+    with counted_time(), within(Limits(seconds=0.01)), pytest.raises(GroundingError, match=r"within 0\.01 s"):
+        step_counter(game)
 
 
 def test_a_counter_that_takes_too_long_to_follow_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

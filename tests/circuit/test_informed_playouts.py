@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import gamelore
 from gamelore import Game
 from gamelore.circuit.aig import evaluate
 from gamelore.circuit.playout import informed_playouts
@@ -126,6 +127,36 @@ def test_marked_playouts_take_a_win_and_others_may_not(
     assert (plain.goals[:, 0] < BEST).any()
     assert (informed.goals[:, 0] == BEST).all()
     assert (informed.steps == 1).all()
+
+
+# a may end the match at once, which is good for b alone.
+GIFT = """
+(role a) (role b) (init (control a)) (init (ply 0)) (succ 0 1) (succ 1 2)
+(<= (legal ?r noop) (role ?r) (not (true (control ?r))))
+(<= (legal ?r end) (true (control ?r)))
+(<= (legal ?r wait) (true (control ?r)))
+(<= (next (control a)) (true (control b)))
+(<= (next (control b)) (true (control a)))
+(<= (next (ply ?n)) (true (ply ?m)) (succ ?m ?n))
+(<= (next ended) (does a end))
+(<= (next ended) (true ended))
+(<= terminal (true ended))
+(<= terminal (true (ply 2)))
+"""
+GOALS_OF_B = "(<= (goal b 100) (true ended)) (<= (goal b 0) (not (true ended)))"
+
+
+@pytest.mark.parametrize("goals", ["(<= (goal a 100) never)", "(goal a 50)"])
+def test_a_role_with_fewer_than_two_goals_never_wins(goals: str) -> None:
+    game = gamelore.load(f"{GIFT} {GOALS_OF_B} {goals}")
+    runner = game.informed_runner
+    assert runner is not None
+    played = runner.rollouts(marked(game, np.repeat(game.initial[None], 256, axis=0)), seed=1)
+    assert set(played.goals[:, 1].tolist()) == {0, 100}
+
+
+def test_without_goals_there_are_no_informed_playouts() -> None:
+    assert gamelore.load(f"{GIFT} (<= (goal a 100) never)").informed_runner is None
 
 
 @pytest.mark.parametrize("name", ["goofspiel", "tictactoe3p", "pegsolitaire"])

@@ -126,6 +126,24 @@ def test_one_value_written_in_two_ways_is_one_value(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("rules", "values"),
+    [
+        ("(worth 1 200) (worth 2 50) (<= (goal a ?v) (true (n ?n)) (worth ?n ?v))", (50, 200)),
+        ("(<= (goal a ?n) (true (n ?n))) (<= (goal a 70) (true (n 2)))", (0, 1, 2, 3, 70)),
+        ("(worth 1 1) (worth 2 high) (<= (goal a ?v) (worth 2 ?v)) (<= (goal a ?v) (worth ?v 1))", (1,)),
+        (
+            "(worth 1 10) (<= (goal a ?v) (worth 1 ?v)) (<= (goal a ?v) (worth 2 ?v)) (<= (goal a 5) (worth 2 ?v))",
+            (10,),
+        ),
+    ],
+)
+def test_a_variable_as_the_goal_stands_for_the_values_of_its_rule(engine, rules, values):
+    game = gamelore.load(f"{CLOCK} (legal a go) {rules}", engine=engine)
+    assert game.goal_values == (values,)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_role_without_any_move_is_stuck(engine):
     game = gamelore.load("(role a) (role b) (init x) (legal a go) (<= terminal (true y)) (goal a 100)", engine=engine)
     assert game.start().legal == {"a": ["go"], "b": []}

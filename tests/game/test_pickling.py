@@ -93,6 +93,14 @@ def test_a_position_is_carried_with_its_game_and_its_facts(way, engine) -> None:
     assert other.play(["noop", "(mark 1 1)"]) == position.play(["noop", "(mark 1 1)"])
 
 
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_positions_are_equal_however_a_sheet_spells_them(engine) -> None:
+    rules = "(role a) (init (Cell 1)) (legal a m) (<= terminal (true t)) (<= (next t) (does a m)) (goal a 1)"
+    upper, lower = gamelore.load(rules).start(), gamelore.load(rules.lower(), engine=engine).start()
+    assert (upper == lower, hash(upper) == hash(lower), upper == lower.play("m")) == (True, True, False)
+    assert {upper, lower} == {upper}
+
+
 def test_positions_of_other_rules_differ() -> None:
     one, two = (gamelore.load(name).start() for name in ("tictactoe", "losetictactoe"))
     assert one.facts == two.facts

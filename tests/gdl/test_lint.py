@@ -192,6 +192,14 @@ def test_legal_and_goal_may_ask_for_each_other():
     assert codes("(<= terminal (not anybody)) (<= anybody (legal ?r ?m)) (<= (goal ?r 0) (role ?r) terminal)") == []
 
 
+def test_one_name_with_several_arities_is_several_relations():
+    """Neither `legal` depends on `does` here, nor p on its own negation."""
+    best = "(best x y) (<= (legal ?r ?m) (role ?r) (best ?m ?n)) (<= (best ?m) (does ?r ?m)) (<= (next b) (best x))"
+    assert codes(best) == ["several-arities"]
+    assert load(PLAYABLE + best).start().legal == {"white": ["wait", "x"], "black": ["wait", "x"]}
+    assert codes("(p 2 2) (<= (p ?x) (succ ?x ?y) (not (p ?x ?x))) (<= (next p) (p 1))") == ["several-arities"]
+
+
 def test_roles_may_be_variables_or_terms():
     sheet = PLAYABLE + "(role (red 1)) (<= (legal (red 1) rest) (true (step 1))) (<= (goal (red 2) 0) (true (step 1)))"
     (finding,) = lint_text(sheet)
@@ -268,6 +276,22 @@ def test_negation_in_a_cycle_is_an_error_only_where_the_ground_atoms_are_in_one(
         "negation-in-cycle"
     ]
     assert not [finding for finding in rulesheet_findings(harmless) if finding.severity == "error"]
+
+
+def test_a_missing_perfect_model_is_told_at_its_own_cycle():
+    """A harmless cycle of relations comes before it, and the rules of one relation are in both."""
+    text = PLAYABLE + "(<= (goal white 0) (not (goal white 100)))\n(<= (p 1) (q 1) (not (p 2)))\n"
+    text += "(<= (p ?x) (true (step ?x)) (not (q ?x)))\n(<= (q ?x) (true (step ?x)) (not (p ?x)))\n(<= (next s) (p 1))"
+    findings = [finding for finding in rulesheet_findings(text) if "cycle" in finding.code or "model" in finding.code]
+    assert [(finding.line, finding.code) for finding in findings] == [
+        (7, "negation-in-cycle"),
+        (8, "negation-in-cycle"),
+        (9, "no-perfect-model"),
+        (10, "negation-in-cycle"),
+    ]
+    with pytest.raises(GDLSemanticError, match=r"\(p .\) depends on not \(q .\)") as caught:
+        load(text, engine="native")
+    assert (caught.value.line, caught.value.rule) == (9, findings[2].rule)
 
 
 @pytest.mark.parametrize("engine", ["native", "reasoner"])

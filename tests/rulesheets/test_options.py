@@ -52,6 +52,12 @@ def test_line_ends_and_byte_order_marks_do_not_move_the_place(end):
     assert parse(text).rules == parse(SHEET.replace("(option wrap no)", "(option wrap yes)")).rules
 
 
+@pytest.mark.parametrize("value", ["(100)", "( 100 )", "(;(80\n100)"])
+def test_a_value_in_parentheses_stays_in_them(value):
+    text, _ = with_choices(f"(role a)\n(option cap {value}) (option wide no)\n", {"cap": "80", "wide": "yes"}, "it")
+    assert text == f"(role a)\n(option cap {value.replace('100', '80')}) (option wide yes)\n"
+
+
 def test_a_sheet_with_errors_keeps_them():
     text, _ = with_choices("(role)\n(option a b)\n(<= (legal x y)", {"a": "c"}, "it")
     assert text == "(role)\n(option a c)\n(<= (legal x y)"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..game.reasoner import Reasoner
+from ..gdl.clauses import renamed
 from ..gdl.limits import Limits
 from ..gdl.syntax import Rule, Rulesheet, parse_term
 
@@ -21,7 +22,7 @@ def dead_rules(
     """Return the rules that fire in none of these states, in the order of the sheet.
 
     The question is put to the reasoner, with other rules for `next`: each rule of the sheet gives the fact (MARK
-    number) in the next state.
+    number) in the next state. The own `next` of the sheet gets another name, because conditions may read it.
 
     Args:
         sheet: the rules as written.
@@ -33,12 +34,12 @@ def dead_rules(
         GroundingError: the limits are exceeded.
     """
     rules = [rule for rule in sheet.rules if rule.body]
+    as_written = [renamed(rule, {"next": "next as written"}) for rule in sheet.rules]
     marks = [
         replace(rule, head=replace(rule.head, name="next", spelling="next", args=(parse_term(f"({MARK} {number})"),)))
-        for number, rule in enumerate(rules)
+        for number, rule in enumerate(rule for rule in as_written if rule.body)
     ]
-    others = [rule for rule in sheet.rules if rule.head.name != "next"]
-    reasoner = Reasoner(Rulesheet((*others, *marks), sheet.text, sheet.path), limits)
+    reasoner = Reasoner(Rulesheet((*as_written, *marks), sheet.text, sheet.path), limits)
     term = reasoner.names.ground_term
     facts = [frozenset(term(parse_term(fact)) for fact in state) for state in states]
     joints = [{term(parse_term(role)): term(parse_term(move)) for role, move in joint.items()} for joint in moves]

@@ -84,10 +84,10 @@ class SheetGraph:
 
 def sheet_graph(sheet: syntax.Rulesheet) -> SheetGraph:
     """Return the graph of a sheet in linear time; vertices and edges are in the order of the text."""
-    drawing = _Drawing()
+    drawing = _Drawing(_declared_roles(sheet))
     for rule in sheet.rules:
         drawing.rule(rule)
-    return drawing.finished(_declared_roles(sheet))
+    return drawing.finished()
 
 
 def shape_hash(sheet: syntax.Rulesheet) -> str:
@@ -120,16 +120,21 @@ def _told_apart(graph: ColouredGraph, colours: Words, most_rounds: int | None = 
     return colours
 
 
-def _declared_roles(sheet: syntax.Rulesheet) -> dict[str, int] | None:
+def _declared_roles(sheet: syntax.Rulesheet) -> dict[syntax.Term, int] | None:
     """Return the number of each role, in order of declaration; None if a rule or a variable declares a role."""
-    declared: dict[str, int] = {}
+    declared: dict[syntax.Term, int] = {}
     for rule in sheet.rules:
         if rule.head.name == "role":
             (role,) = rule.head.args
-            if rule.body or not isinstance(role, syntax.Constant):
+            if rule.body or syntax.variables_of(role):
                 return None
-            declared.setdefault(role.name, len(declared))
+            declared.setdefault(role, len(declared))
     return declared
+
+
+def _declares_compound_role(rule: syntax.Rule) -> bool:
+    """Return whether a rule declares a role such as (player 1). Its fact has the colour of the role, not its name."""
+    return rule.head.name == "role" and isinstance(rule.head.args[0], syntax.Function)
 
 
 def _is_number(name: str) -> bool:
@@ -145,9 +150,12 @@ class _Drawing:
 
     The vertices of rules have the numbers 0, 1, ... The name of term i has the number ~(2 i), and the name of
     relation i has the number ~(2 i + 1).
+
+    roles: the number of each role; None if not only ground facts declare roles.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, roles: dict[syntax.Term, int] | None) -> None:
+        self.roles = roles
         self.edges: list[int] = []  # source, target and kind of each edge, one after the other
         self.colours: list[int] = []
         self.terms: dict[str, int] = {}
@@ -170,7 +178,8 @@ class _Drawing:
             self.edges += (vertex, self.atom(rule.head), HEAD)
             self.parts(vertex, map(self.condition, rule.body))
         else:
-            self.atom(rule.head, "fact")
+            number = (self.roles or {}).get(rule.head.args[0]) if _declares_compound_role(rule) else None
+            self.atom(rule.head, "fact" if number is None else f"fact of role {number}")
         self.first_vertices.append(len(self.colours))
         self.first_edges.append(len(self.edges) // 3)
 
@@ -224,10 +233,11 @@ class _Drawing:
                 self.edges += (vertex, between, LAST, between, self.term(argument), LAST)
         return vertex
 
-    def finished(self, roles: dict[str, int] | None) -> SheetGraph:
+    def finished(self) -> SheetGraph:
         """Return the graph. Its vertices are the names of terms, the names of relations, and the vertices of rules."""
         num_terms, num_names = len(self.terms), len(self.terms) + len(self.relations)
-        kinds = {role: f"role {number}" for role, number in (roles or {}).items()}
+        roles = (self.roles or {}).items()
+        kinds = {role.name: f"role {number}" for role, number in roles if isinstance(role, syntax.Constant)}
         of_terms = [_colour(kinds.get(name, "term"), name if _is_number(name) else "") for name in self.terms]
         of_relations = [_colour("relation", name if name in syntax.KEYWORD_ARITY else "") for name in self.relations]
         edges = np.array(self.edges, np.int64).reshape(-1, 3)
@@ -240,7 +250,7 @@ class _Drawing:
             num_names=num_names,
             rules=num_names + np.array(self.first_vertices),
             edges=np.array(self.first_edges),
-            roles_stand=roles is not None,
+            roles_stand=self.roles is not None,
         )
 
 

@@ -41,14 +41,15 @@ from ..circuit.aig import FALSE, Builder, Circuit, GateLiteral, Node, drop_dead
 from ..circuit.tape import record_circuit
 from ..game.engines import HIGHEST_GOAL, NativeEngine, pack_bits, unpack_bits
 from ..game.game import Game
-from .symmetry import course_of, packed
+from ..gdl.limits import check
+from .symmetry import Groups, course_of, packed
 from .variables import Bits, members
 
 Bools: TypeAlias = NDArray[np.bool_]
 Kind: TypeAlias = Literal["one", "serial", "parallel"]
 
 MOST_GATES = 30_000
-MOST_CELLS = 1 << 26  # of a table of gates and joint moves, a byte each
+MOST_CELLS = 1 << 26  # of a table of gates and joint moves, or of phases, parts and joint moves, a byte each
 LONGEST = 1000  # course of the clock
 _TRIED_STATES = 16
 MOST_CHECKED = 128  # parts whose moves are compared pair by pair
@@ -120,7 +121,7 @@ class Parts:
 
     def joined(self, literals: Iterable[GateLiteral]) -> list[list[int]]:
         """Return the parts, by number, in groups: two are in one group if some of the literals reads both of them."""
-        groups = _Groups(len(self.parts))
+        groups = Groups(len(self.parts))
         part_of = {fact: number for number, part in enumerate(self.parts) for fact in part.facts}
         for literal in literals:
             groups.join({part_of[fact] for fact in members(self.reads(literal))})
@@ -128,7 +129,12 @@ class Parts:
 
 
 def parts(game: Game) -> Parts:
-    """Return the parts of a game; one part in case of doubt. It takes well under a second."""
+    """Return the parts of a game; one part in case of doubt, and if tables get more than MOST_CELLS.
+
+    It takes well under a second in nearly all games, and a few seconds at most.
+
+    Raises GroundingError if the present budget is used up.
+    """
     circuit = game.circuit
     if circuit is None or game.is_bounded or circuit.loops or not all(circuit.actions):
         return _unknown(game)
@@ -136,18 +142,20 @@ def parts(game: Game) -> Parts:
     if anatomy is None:
         return _unknown(game)
     groups = anatomy.tied()
+    if len(groups.lists()) * anatomy.possible.size > MOST_CELLS:
+        return _unknown(game)
     serial, parallel = anatomy.serial(groups), None
     if len(serial.lists()) == 1:
         parallel = anatomy.parallel(groups)
     kind: Kind = "serial" if parallel is None else "parallel"
-    grouped = anatomy.fact_lists(serial if parallel is None else parallel)
+    grouped = anatomy.parts(serial if parallel is None else parallel)
     relevant = anatomy.relevant() | _bits(anatomy.clock)
     return Parts(
         game,
         kind if len(grouped) > 1 else "one",
         tuple(anatomy.clock),
         packed(game, members(relevant)),
-        tuple(anatomy.part(facts) for facts in grouped),
+        grouped,
         anatomy.joint,
         anatomy.possible,
         tuple(anatomy.conditions),
@@ -159,34 +167,6 @@ def _unknown(game: Game) -> Parts:
     no_moves = np.zeros((0, game.num_roles), np.int32)
     everything = np.full(game.num_words, ~np.uint64(0))
     return Parts(game, "one", (), everything, (), no_moves, np.zeros((0, 0), np.bool_), ())
-
-
-class _Groups:
-    """Disjoint sets of the numbers below n."""
-
-    def __init__(self, n: int) -> None:
-        self._above = list(range(n))
-
-    def root(self, member: int) -> int:
-        while self._above[member] != member:
-            self._above[member] = member = self._above[self._above[member]]
-        return member
-
-    def join(self, members: Iterable[int]) -> None:
-        roots = {self.root(member) for member in members}
-        for root in roots:
-            self._above[root] = min(roots)
-
-    def lists(self) -> list[list[int]]:
-        lists: dict[int, list[int]] = {}
-        for member in range(len(self._above)):
-            lists.setdefault(self.root(member), []).append(member)
-        return list(lists.values())
-
-    def copy(self) -> _Groups:
-        groups = _Groups(0)
-        groups._above = list(self._above)
-        return groups
 
 
 @dataclass(eq=False)
@@ -246,9 +226,9 @@ class _Anatomy:
     def places(self, facts: Bits) -> list[int]:
         return [self._place[fact] for fact in members(facts & self._free_bits)]
 
-    def tied(self) -> _Groups:
+    def tied(self) -> Groups:
         """Return groups of free facts that the rules tie, without regard to the effects of moves."""
-        groups = _Groups(len(self.free))
+        groups = Groups(len(self.free))
         for place, fact in enumerate(self.free):
             groups.join([place, *self.places(self._next_reads(fact))])
         for literal in frozenset().union(*self.conditions):
@@ -289,11 +269,12 @@ class _Anatomy:
         idle = np.array([self.idle[own].all(axis=0) for own in lists], np.bool_) & ~conditional
         touched = np.zeros((len(self.possible), len(lists), len(self.joint)), np.bool_)
         for phase, possible in enumerate(self.possible):
+            check()
             own, bound = keys[:, possible], conditional[:, possible]
             touched[phase][:, possible] = bound | (own != _waiting(own, bound, idle[:, possible])[:, None])
         return touched
 
-    def serial(self, groups: _Groups) -> _Groups:
+    def serial(self, groups: Groups) -> Groups:
         """Join groups until each move touches at most one of them."""
         groups = groups.copy()
         while True:
@@ -305,13 +286,14 @@ class _Anatomy:
             for phase, move in several.tolist():
                 groups.join(lists[part][0] for part in np.flatnonzero(touched[phase, :, move]))
 
-    def parallel(self, groups: _Groups) -> _Groups | None:
+    def parallel(self, groups: Groups) -> Groups | None:
         """Join groups until all combinations of classes are moves; None if that leaves one group, or takes long."""
         groups = groups.copy()
         while True:
             lists = groups.lists()
             if len(lists) > MOST_CHECKED:
                 return None
+            check()
             keys, _ = self._part_keys(lists)
             clashes = [pair for possible in self.possible for pair in _clashes(keys[:, possible])]
             if not clashes:
@@ -321,17 +303,16 @@ class _Anatomy:
         is_product = all(_is_product(keys[:, possible]) for possible in self.possible)
         return groups if len(lists) > 1 and is_product else None
 
-    def fact_lists(self, groups: _Groups) -> list[list[int]]:
-        return [[self.free[place] for place in own] for own in groups.lists()]
-
-    def part(self, facts: Sequence[int]) -> GamePart:
-        lists = [
-            [self._place[fact] for fact in facts],
-            sorted({*range(len(self.free))} - {*map(self._place.get, facts)}),
-        ]
-        lists = [own for own in lists if own]
-        classes = np.unique(self._part_keys(lists)[0][0], return_inverse=True)[1].ravel()
-        return GamePart(tuple(facts), packed(self.game, facts), classes, self.touched(lists)[:, 0])
+    def parts(self, groups: Groups) -> tuple[GamePart, ...]:
+        """Return the part of each group."""
+        lists = groups.lists()
+        touched = self.touched(lists)
+        parts = []
+        for number, (own, keys) in enumerate(zip(lists, self._part_keys(lists)[0], strict=True)):
+            facts = tuple(self.free[place] for place in own)
+            classes = np.unique(keys, return_inverse=True)[1].ravel()
+            parts.append(GamePart(facts, packed(self.game, facts), classes, touched[:, number]))
+        return tuple(parts)
 
     def relevant(self) -> Bits:
         """Return the free facts that are not irrelevant."""
@@ -463,8 +444,8 @@ def _phases(
     course = course_of(game, clock, LONGEST)[0]
     if len(course) == LONGEST:
         return None
-    held = {1 + fact: np.array([fact in value for value in course]) for fact in clock}
-    values = truth(circuit, held, len(course))
+    held = unpack_bits(course, circuit.num_facts).astype(np.bool_)
+    values = truth(circuit, {1 + fact: held[:, fact] for fact in clock}, len(course))
     going = np.ones(len(course), np.bool_)
     for literal in conjuncts(circuit, circuit.outputs["terminal"][0] ^ 1):
         if literal >> 1 in values:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import heapq
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -448,7 +449,9 @@ class _Findings:
 
     def _unplayable(self) -> Iterator[Finding]:
         for message, incident in self._incidents("no-perfect-model"):
-            remedy, rule = "remove the negation from the cycle", self._negating_rule()
+            rules = self._negating_rules()
+            remedy = "remove the negation from the cycle" + f"; one of {_lines(rules)} has it" * (len(rules) > 1)
+            rule = next(iter(rules), None)
             yield self._finding("error", "no-perfect-model", message, remedy, rule, incident.samples[0].joints)
         for message, incident in self._incidents("too-large"):
             remedy = "limit the terms that a recursive rule builds, or raise the limits"
@@ -512,15 +515,16 @@ class _Findings:
         names = {"", _first(terms)}
         return heapq.merge(*(self._rules.get((word, name), []) for name in names), key=lambda entry: entry[0])
 
-    def _negating_rule(self) -> Rule | None:
-        """Return the first rule with a negation in a cycle. After the end of the budget, return None."""
+    def _negating_rules(self) -> list[Rule]:
+        """Return the rules with a negation in a cycle. After the end of the budget, return none."""
         try:
             self._check()
-            flaws = findings_of(self.sheet, "negation-in-cycle")[:1]
+            flaws = findings_of(self.sheet, "negation-in-cycle")
         except GroundingError:
-            return None
-        places = [rule for rule in self.sheet.rules for flaw in flaws if rule.location <= (flaw.line, flaw.column)]
-        return max(places, key=lambda rule: rule.location, default=None)
+            return []
+        places = [rule.location for rule in self.sheet.rules]  # ascending, as in the text
+        numbers = {bisect_right(places, (flaw.line, flaw.column)) - 1 for flaw in flaws}
+        return [self.sheet.rules[number] for number in sorted(numbers)]
 
     def _check(self) -> None:
         """Raise GroundingError if the budget has ended, from then on at once."""

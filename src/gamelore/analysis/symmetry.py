@@ -48,12 +48,13 @@ from ..circuit.aig import FALSE, TRUE, Circuit, GateLiteral, Node, components_be
 from ..errors import GameloreError, GroundingError
 from ..game.engines import pack_bits, unpack_bits
 from ..game.game import Game
-from ..gdl.limits import Budget, Limits
+from ..gdl.limits import Budget, Limits, check
 from ..gdl.syntax import Rulesheet
 from ..ground.clingo import Names
 from ..ground.optimize import rewrite
 from ..ground.program import GroundProgram, GroundRules, Ints, drop_unneeded, ground, rules_of, simplify
 from .automorphisms import Bounds, ColouredGraph, automorphisms
+from .variables import members
 
 REPEATABLE = Bounds(seconds=inf, work=20_000_000)
 """Bounds of about half a second for results that must not depend on time."""
@@ -132,8 +133,8 @@ class _Counting:
         themselves = {atom: CountedAtom(frozenset([atom]), (False, True)) for atom in atoms}
         yield themselves
         tallies = [(atom, tally) for atom in atoms for tally in self.tallies.get(atom, ())]
-        for members in {tally.members for _, tally in tallies}:
-            yield themselves | {atom: tally for atom, tally in tallies if tally.members == members}
+        for common in {tally.members for _, tally in tallies}:
+            yield themselves | {atom: tally for atom, tally in tallies if tally.members == common}
         yield themselves | dict(reversed(tallies))
 
     def _tally(self, bodies: Sequence[Sequence[int]], reading: Mapping[int, CountedAtom]) -> CountedAtom | None:
@@ -521,8 +522,8 @@ LONGEST = 10_000  # largest number of plies for which a counter is followed
 SHORTEST = 2  # a counter must have more values than this
 MOST_VALUES = 3_000_000  # of nodes in the course of a counter, about a second for each million
 
-Config = frozenset[int]  # a value of a counter: its facts that hold
-Course = list[Config]  # the values of a counter from the first state on, without repetition
+FactSet = frozenset[int]  # the bits of facts
+Course = NDArray[np.uint64]  # [values, words]: values of facts from the first state on, without repetition
 Gates = dict[tuple[GateLiteral, GateLiteral], GateLiteral]  # the literal of each conjunction that is not in the circuit
 
 
@@ -553,22 +554,26 @@ def step_counter(game: Game) -> StepCounter | None:
     circuit = game.circuit
     if circuit is None or game.is_bounded or not all(circuit.actions):
         return None
-    own = _left_alone(circuit)
-    course, again = course_of(game, own)
-    counting = [part for part in _parts(own) if len(_of(part, course)) > SHORTEST]
-    standing = _joined(part for part in counting if len(_of(part, course[again:])) == 1)
+    parts = _left_alone(circuit)
+    course, again = course_of(game, _joined(parts))
+    changing = _held(game, np.bitwise_or.reduce(course ^ course[0]))
+    moving = (part for part in parts if not part.isdisjoint(changing))
+    counting = [part for part in moving if len(_of(game, part, course)) > SHORTEST]
+    standing = _joined(part for part in counting if len(_of(game, part, course[again:])) == 1)
     candidates = (_joined(counting), standing, *counting)  # some facts count only in combination
-    counters = (_cap(game, circuit, _of(part, course), must_end=not part <= standing) for part in candidates)
+    counters = (_cap(game, circuit, _of(game, part, course), must_end=not part <= standing) for part in candidates)
     return next(filter(None, counters), None)
 
 
-def _joined(parts: Iterable[Config]) -> Config:
+def _joined(parts: Iterable[FactSet]) -> FactSet:
     return frozenset().union(*parts)
 
 
-def _of(part: Config, course: Course) -> Course:
+def _of(game: Game, part: FactSet, course: Course) -> Course:
     """Return the course of a part of the facts: its values, without repetition."""
-    return list(dict.fromkeys(config & part for config in course))
+    check()
+    values: Course = course & packed(game, part)
+    return values[np.sort(np.unique(values, axis=0, return_index=True)[1])]
 
 
 def _cap(game: Game, circuit: Circuit, course: Course, must_end: bool) -> StepCounter | None:
@@ -576,21 +581,48 @@ def _cap(game: Game, circuit: Circuit, course: Course, must_end: bool) -> StepCo
 
     must_end: return None also if the match does not end with the count.
     """
-    outputs = _outputs_along(circuit, frozenset().union(*course), course)
+    outputs = _outputs_along(game, circuit, course)
     ends = bool(outputs) and outputs[-1][0] == TRUE
     if len(outputs) <= SHORTEST or len(set(outputs[: len(outputs) - ends])) != 1 or (must_end and not ends):
         return None
-    course = course[: len(outputs)]
-    order = list(dict.fromkeys(fact for config in course for fact in sorted(config)))
-    facts = [fact for fact in order if not all(fact in config for config in course)]
-    first, last = (packed(game, config.intersection(facts)) for config in (course[0], course[-1]))
-    return StepCounter(tuple(facts), packed(game, facts), first, last, len(course) - 1, ends)
+    values = course[: len(outputs)]
+    values = values & ~np.bitwise_and.reduce(values)
+    facts = tuple(dict.fromkeys(fact for value in values for fact in sorted(_held(game, value))))
+    return StepCounter(facts, packed(game, facts), values[0], values[-1], len(values) - 1, ends)
 
 
-def _left_alone(circuit: Circuit) -> dict[int, set[int]]:
-    """Return the largest set of facts that do not depend on moves or on facts outside the set.
+class Groups:
+    """Disjoint sets of the numbers below n."""
 
-    For each fact, the result contains the facts that it depends on. Legal moves must not depend on facts of the set.
+    def __init__(self, n: int) -> None:
+        self._above = list(range(n))
+
+    def root(self, member: int) -> int:
+        while self._above[member] != member:
+            self._above[member] = member = self._above[self._above[member]]
+        return member
+
+    def join(self, members: Iterable[int]) -> None:
+        roots = {self.root(member) for member in members}
+        for root in roots:
+            self._above[root] = min(roots)
+
+    def lists(self) -> list[list[int]]:
+        lists: dict[int, list[int]] = {}
+        for member in range(len(self._above)):
+            lists.setdefault(self.root(member), []).append(member)
+        return list(lists.values())
+
+    def copy(self) -> Groups:
+        groups = Groups(0)
+        groups._above = list(self._above)
+        return groups
+
+
+def _left_alone(circuit: Circuit) -> list[FactSet]:
+    """Return the smallest sets of facts that depend neither on moves nor on other facts, and decide no other facts.
+
+    Legal moves must not depend on them. The sets are sorted by their last facts.
     """
     end = circuit.outputs["terminal"][0] >> 1
     facts, actions = range(circuit.num_facts), range(circuit.num_facts, circuit.num_inputs)
@@ -602,28 +634,21 @@ def _left_alone(circuit: Circuit) -> dict[int, set[int]]:
     seeds = {1 + fact: 1 << place[fact] if fact in place else elsewhere for fact in (*facts, *actions)}
     read = _reads(circuit, seeds, end)
     decided_by = [read[following[fact]] for fact in facts]
-    refused = elsewhere
+    refused = 0
     for literal in circuit.outputs["legal"]:
         refused |= read[literal >> 1]
-    refused = _closed(refused, decided_by, place)
-    kept = {fact: decided_by[fact] for fact in own if not refused >> place[fact] & 1}
-    return {fact: {source for source in kept if bits >> place[source] & 1} for fact, bits in kept.items()}
-
-
-def _closed(refused: int, decided_by: Sequence[int], place: Mapping[int, int]) -> int:
-    """Close a set of facts under dependency, in both directions, and return it; bit `place[fact]` stands for a fact.
-
-    Add the facts that decide on a member of the set or on a fact without a place, and the facts that depend on members.
-    """
-    before = 0
-    while refused != before:
-        before = refused
-        for fact, bits in enumerate(decided_by):
-            if fact not in place or refused >> place[fact] & 1:
-                refused |= bits
-            elif bits & refused:
-                refused |= 1 << place[fact]
-    return refused
+    groups = Groups(len(own))
+    for fact, bits in enumerate(decided_by):
+        check()
+        if fact not in place:
+            refused |= bits
+            continue
+        groups.join([place[fact], *members(bits & ~elsewhere)])
+        if bits & elsewhere:
+            refused |= 1 << place[fact]
+    outside = set(members(refused))
+    alone = (group for group in groups.lists() if outside.isdisjoint(group))
+    return [frozenset(own[number] for number in group) for group in sorted(alone, key=max)]
 
 
 def _reads(circuit: Circuit, seeds: Mapping[Node, int], cut: Node) -> list[int]:
@@ -650,16 +675,20 @@ def course_of(game: Game, own: Collection[int], longest: int = LONGEST) -> tuple
     """Return the course of these facts, and the index of the value that follows its last value.
 
     Nothing else affects these facts. A course ends after the `longest` number of values; the index is 0 then.
+
+    Raises GroundingError if the present budget is used up.
     """
     assert game.circuit is not None
     mask = packed(game, own)
     joint = np.cumsum([0, *map(len, game.circuit.actions[:-1])]).astype(np.int32)[None]  # any joint move will do
     state = game.initial[None]
-    course: dict[Config, int] = {}
-    while (config := _unpacked(game, state & mask)) not in course and len(course) < longest:
-        course[config] = len(course)
+    course: list[NDArray[np.uint64]] = []
+    place: dict[bytes, int] = {}
+    while (value := (state & mask).tobytes()) not in place and len(course) < longest:
+        place[value] = len(course)
+        course.append(state & mask)
         state = state & ~mask | game.next(state, joint) & mask
-    return list(course), course.get(config, 0)
+    return np.concatenate(course), place.get(value, 0)
 
 
 def packed(game: Game, facts: Iterable[int]) -> NDArray[np.uint64]:
@@ -670,37 +699,27 @@ def packed(game: Game, facts: Iterable[int]) -> NDArray[np.uint64]:
     return packed
 
 
-def _unpacked(game: Game, state: NDArray[np.uint64]) -> Config:
-    """Return the facts that hold in a state, uint64[1, words]."""
-    return frozenset(np.flatnonzero(unpack_bits(state, 64 * game.num_words)[0]).tolist())
+def _held(game: Game, state: NDArray[np.uint64]) -> FactSet:
+    """Return the facts that hold in a state, uint64[words]."""
+    return frozenset(np.flatnonzero(unpack_bits(state[None], 64 * game.num_words)[0]).tolist())
 
 
-def _parts(own: Mapping[int, Collection[int]]) -> list[Config]:
-    """Return the connected components of these facts, where each fact is linked with the facts it depends on."""
-    parts: list[Config] = []
-    for fact, decided_by in own.items():
-        linked = frozenset([fact, *decided_by])
-        others = [part for part in parts if part & linked]
-        parts = [part for part in parts if not part & linked]
-        parts.append(linked.union(*others))
-    return parts
-
-
-def _outputs_along(circuit: Circuit, own: Collection[int], course: Course) -> list[tuple[GateLiteral, ...]]:
+def _outputs_along(game: Game, circuit: Circuit, course: Course) -> list[tuple[GateLiteral, ...]]:
     """Return literals for `terminal` and the goals, for each value of the course until the match is over.
 
     Equal literals stand for equal functions. The result is empty if a loop reads the counter, because loops are not
     analysed, and where it would take seconds.
     """
     outputs = circuit.outputs["terminal"] + circuit.outputs["goal"]
+    own = _held(game, np.bitwise_or.reduce(course))
     read = _reads(circuit, {1 + fact: 1 for fact in own}, FALSE)
     depending = [node for node in np.flatnonzero(needed_nodes(circuit, outputs)).tolist() if read[node]]
     if not {node for loop in circuit.loops for node in loop.variables}.isdisjoint(depending):
         return []
     gates: Gates = {}
 
-    def fixed(config: Config) -> tuple[GateLiteral, ...]:
-        """Return the outputs for the states in which, of the facts of the counter, only those in `config` hold."""
+    def fixed(held: FactSet) -> tuple[GateLiteral, ...]:
+        """Return the outputs for the states in which, of the facts of the counter, only those in `held` hold."""
         values: dict[Node, GateLiteral] = {}
 
         def value(literal: GateLiteral) -> GateLiteral:
@@ -709,14 +728,15 @@ def _outputs_along(circuit: Circuit, own: Collection[int], course: Course) -> li
         for node in depending:
             left, right = circuit.left[node], circuit.right[node]
             if left < 0:
-                values[node] = TRUE if node - 1 in config else FALSE
+                values[node] = TRUE if node - 1 in held else FALSE
             else:
                 values[node] = _conjunction(value(left), value(right), len(circuit.left), gates)
         return tuple(map(value, outputs))
 
     course_of_outputs: list[tuple[GateLiteral, ...]] = []
-    for config in course:
-        course_of_outputs.append(fixed(config))
+    for value in course:
+        check()
+        course_of_outputs.append(fixed(_held(game, value)))
         if len(course_of_outputs) * len(depending) > MOST_VALUES:
             return []
         if course_of_outputs[-1][0] == TRUE:

@@ -641,8 +641,13 @@ class _Informed:
         return new
 
     def _wins(self, role: int, actions: range) -> list[GateLiteral]:
-        """Return for each action of a role when it would be legal and win, were it the turn of the role."""
+        """Return for each action of a role when it would be legal and win, were it the turn of the role.
+
+        A role with fewer than two goal values has nothing to win.
+        """
         old, builder = self._old, self._builder
+        if len(old.goals[role]) < 2:
+            return [FALSE] * len(actions)
         facts = self._facts | {1 + self._turns[role]: TRUE, 1 + self._turns[1 - role]: FALSE}
         legal, after = old.outputs["legal"][actions.start : actions.stop], old.outputs["next"]
         best = sum(map(len, old.goals[: role + 1])) - 1  # goal values ascend

@@ -22,10 +22,21 @@ Value = TypeVar("Value", GroundTerm, int)
 MOST_LITERALS = 8_000_000  # limit for the factored rules; translating this many takes about 2 GB and 25 s
 
 
+class NegationInCycleError(GDLSemanticError):
+    """A ground atom depends on its own negation. `head`: text of the atom, `negated`: text of the negated condition."""
+
+    def __init__(self, head: str, negated: str) -> None:
+        self.head, self.negated = head, negated
+        super().__init__(
+            f"no perfect model: {head} depends on not {negated}, which depends on {head}",
+            remedy="break the cycle: define one of the two without the other",
+        )
+
+
 def build(program: GroundProgram) -> Circuit:
     """Return the circuit of a ground program.
 
-    Raises GDLSemanticError for recursion through negation, and GroundingError if the circuit would be too large.
+    Raises NegationInCycleError for recursion through negation, and GroundingError if the circuit would be too large.
     """
     facts, roles = sorted(program.true), program.roles
     actions, values = _by_role(program.does, roles), _by_role(_goal_atoms(program), roles)
@@ -163,17 +174,13 @@ class _Translation:
         return self.builder.sum_of_products(bodies)
 
     def _refuse_negation(self, members: set[int]) -> None:
-        """Raise GDLSemanticError if a rule of an atom in `members` contains the negation of an atom in `members`."""
+        """Raise NegationInCycleError if a rule of an atom in `members` contains the negation of one of them."""
         if not any(literal & 1 and literal >> 1 in members for atom in members for literal in self._read(atom)):
             return
         for atom in sorted(atom for atom in members if atom < self.num_own_atoms):
             for literal in self._read_through(atom):
                 if literal & 1 and literal >> 1 in members:
-                    text, negated = self.program.texts[atom], self.program.texts[literal >> 1]
-                    raise GDLSemanticError(
-                        f"no perfect model: {text} depends on not {negated}, which depends on {text}",
-                        remedy="break the cycle: define one of the two without the other",
-                    )
+                    raise NegationInCycleError(self.program.texts[atom], self.program.texts[literal >> 1])
 
     def _read_through(self, atom: int) -> Iterator[int]:
         """Yield the literals in the rules of an atom; for an atom that factoring added, those in its own rules."""

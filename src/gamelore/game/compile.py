@@ -14,7 +14,7 @@ from pathlib import Path
 from ..circuit import cache
 from ..circuit.aig import Circuit
 from ..circuit.tape import record_circuit
-from ..circuit.translate import build
+from ..circuit.translate import NegationInCycleError, build
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import lint
 from ..gdl.limits import Limits, enforced, within, working_on
@@ -109,8 +109,8 @@ def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | Non
     """Return the findings of `lint_text`; check cycles of relations with negation by grounding.
 
     For `lint_text`, such a cycle is a warning, because the game may still have a perfect model. If ground atoms form a
-    cycle with negation as well, this function replaces the warning by an error. The warning stays if the sheet exceeds
-    the limits, or if it is refused for another reason.
+    cycle with negation as well, this function replaces the warning by an error. Other such warnings stay, and all of
+    them if the sheet exceeds the limits, or if it is refused for another reason.
 
     Both have one budget. If it ends in `lint_text`, the findings until then are returned, and one that says so.
     """
@@ -125,7 +125,8 @@ def rulesheet_findings(text: str, path: Path | None = None, limits: Limits | Non
         except (GroundingError, GDLSemanticError):
             return findings
     if error:
-        findings = [finding for finding in findings if finding.code != "negation-in-cycle"]
+        place = error.line, error.column
+        findings = [f for f in findings if f.code != "negation-in-cycle" or (f.line, f.column) != place]
         location = (error.path, error.line, error.column, error.rule, error.remedy)
         findings.append(lint.Finding("error", "no-perfect-model", error.message, *location))
     return sorted(findings, key=lambda finding: (finding.line, finding.column))
@@ -146,5 +147,5 @@ def _circuit(sheet: Rulesheet, program: GroundProgram) -> Circuit:
     """Build the circuit. An error about negation gets its place in the sheet."""
     try:
         return build(program)
-    except GDLSemanticError as error:
-        raise lint.placed(error, sheet, "negation-in-cycle") from None
+    except NegationInCycleError as error:
+        raise lint.placed(error, sheet, error.head, error.negated) from None

@@ -32,8 +32,9 @@ from ..circuit.transpose import Rows
 from ..errors import GDLSemanticError
 from ..gdl.clauses import clauses
 from ..gdl.limits import Limits
-from ..gdl.syntax import Rulesheet, Variable, variables_of
+from ..gdl.syntax import Rulesheet, Term, Variable, variables_of
 from ..ground.clingo import GroundTerm, Names, goal_value
+from ..ground.domains import Domains, statics
 from ..ground.invariants import persistent
 from ..ground.optimize import goal_outside, rewrite_for_a_state
 from .reasoner import Facts, Joint, Reasoner, StateAnswer
@@ -252,17 +253,37 @@ class _Numbered(Generic[Item]):
 def possible_goals(sheet: Rulesheet, names: Names, roles: Sequence[GroundTerm]) -> list[set[int]]:
     """Return the possible goals of each role: the values in the heads of its goal rules.
 
-    A variable as the value stands for 0 .. 100. The native engine lists fewer goals: only the values that the ground
-    program can derive.
+    The native engine may list fewer goals: only the values that the ground program can derive.
     """
     possible: list[set[int]] = [set() for _ in roles]
-    for head_role, term in (rule.head.args for rule in sheet.rules if rule.head.name == "goal"):
-        value = goal_value(str(term))
-        values = range(101) if isinstance(term, Variable) else () if value is None else (value,)
+    for head_role, texts in _goal_heads(sheet):
+        values = {value for text in texts if (value := goal_value(text)) is not None}
         for own, role in zip(possible, roles, strict=True):
             if variables_of(head_role) or names.ground_term(head_role) == role:
                 own.update(values)
     return possible
+
+
+def _goal_heads(sheet: Rulesheet) -> Iterator[tuple[Term, Iterable[str]]]:
+    """Yield the role and the values of each goal rule.
+
+    A variable as the value stands for its domain in this rule, or for 0 .. 100 if its domain has no bounds.
+    """
+    heads = [rule.head.args for rule in sheet.rules if rule.head.name == "goal"]
+    if not any(isinstance(value, Variable) for _, value in heads):
+        yield from ((role, [str(value)]) for role, value in heads)
+        return
+    rules = clauses(sheet)
+    domains = Domains(rules, statics(rules))
+    for rule in rules:
+        variables = domains.variables(rule.positive) if rule.head.name == "goal" else None
+        if variables is not None:  # otherwise the conditions of the rule never hold
+            role, value = rule.head.args
+            if isinstance(value, Variable):
+                terms = variables[value.name]
+                yield role, map(str, range(HIGHEST_GOAL + 1)) if terms.any else terms.constants
+            else:
+                yield role, [str(value)]
 
 
 class ReasonerEngine:

@@ -538,7 +538,7 @@ class Position:
             return False
         if other.game is self.game:
             return np.array_equal(other.state, self.state)
-        return other.game.rules_hash == self.game.rules_hash and other.facts == self.facts
+        return other.game.rules_hash == self.game.rules_hash and other._folded_facts == self._folded_facts
 
     def __hash__(self) -> int:
         return int(self.game.state_keys(self.state[None])[0])
@@ -561,6 +561,11 @@ class Position:
     def facts(self) -> frozenset[str]:
         """The facts that hold, such as "(cell 1 1 b)"."""
         return self.game.facts(self.state)
+
+    @property
+    def _folded_facts(self) -> set[str]:
+        """The facts in lower case: sheets with equal hashes may spell them differently."""
+        return {fact.lower() for fact in self.facts}
 
     @cached_property
     def legal(self) -> dict[str, list[str]]:

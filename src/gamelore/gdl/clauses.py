@@ -3,14 +3,14 @@
 A *clause* is a head and a conjunction of literals. A rule with an `or` gives several clauses.
 
 Relation p depends on relation q if q is in the body of a rule for p. The keywords of GDL are relations like any other.
-`RelationGraph` tells relations by their names, as the text of a rulesheet does, and `Dependencies` by name and arity.
+Relations are told apart by name and arity. `RelationGraph` is made of the rules of a sheet, `Dependencies` of clauses.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain, count, product
 from pathlib import Path
@@ -21,6 +21,7 @@ from . import syntax
 from .limits import check, checked
 from .syntax import (
     GIVEN_RELATIONS,
+    KEYWORD_ARITY,
     MAX_NESTING,
     And,
     Atom,
@@ -93,6 +94,11 @@ class Clause:
 def signature(atom: Atom) -> Signature:
     """Return the name and the number of arguments of an atom. Some sheets use one name for several relations."""
     return atom.name, len(atom.args)
+
+
+def keyword(word: str) -> Signature:
+    """Return the signature of a keyword of GDL."""
+    return word, KEYWORD_ARITY[word]
 
 
 def shape(term: Term) -> Signature | None:
@@ -417,6 +423,25 @@ def _sentence(sentence: Atom | Distinct, terms: Mapping[str, Term]) -> Atom | Di
     return Atom(sentence.name, arguments, sentence.spelling, sentence.location)
 
 
+def renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
+    """Return the rule with new names for some relations. Their atoms keep the spelling for messages."""
+
+    def atom(atom: Atom) -> Atom:
+        return replace(atom, name=names.get(atom.name, atom.name))
+
+    def condition(old: Condition) -> Condition:
+        match old:
+            case Atom():
+                return atom(old)
+            case Not(inner, location):
+                return Not(condition(inner), location)
+            case Or(parts, location) | And(parts, location):
+                return type(old)(tuple(map(condition, parts)), location)
+        return old
+
+    return replace(rule, head=atom(rule.head), body=tuple(map(condition, rule.body)))
+
+
 def _term(term: Term, terms: Mapping[str, Term]) -> Term:
     match term:
         case Variable(name):
@@ -501,31 +526,31 @@ def users_of(edges: Mapping[Node, Iterable[Node]]) -> dict[Node, list[Node]]:
 
 
 class RelationGraph:
-    """Dependency graph of the relations, which are identified by name.
+    """Dependency graph of the relations of a sheet.
 
     bodies: relation -> the relations in the bodies of its rules, in order.
     """
 
     def __init__(self, sheet: Rulesheet) -> None:
-        self.bodies: dict[str, dict[str, None]] = {}
+        self.bodies: dict[Signature, dict[Signature, None]] = {}
         for rule in checked(sheet.rules):
-            uses = self.bodies.setdefault(rule.head.name, {})
-            for atom in body_atoms(rule):
-                self.bodies.setdefault(atom.name, {})
+            uses = self.bodies.setdefault(signature(rule.head), {})
+            for atom in map(signature, body_atoms(rule)):
+                self.bodies.setdefault(atom, {})
                 if rule.head.name not in GIVEN_RELATIONS:
-                    uses[atom.name] = None
+                    uses[atom] = None
 
     @cached_property
-    def users(self) -> dict[str, list[str]]:
+    def users(self) -> dict[Signature, list[Signature]]:
         """The relations in whose rules each relation is used."""
         return users_of(self.bodies)
 
-    def toward(self, target: str, start: str | None = None) -> dict[str, str]:
+    def toward(self, target: Signature, start: Signature | None = None) -> dict[Signature, Signature]:
         """Map every relation that depends on `target` to the next relation on a shortest path to it.
 
         If there is a `start`, the map ends with it.
         """
-        steps: dict[str, str] = {}
+        steps: dict[Signature, Signature] = {}
         queue = [target]
         for name in queue:
             check()
@@ -536,21 +561,21 @@ class RelationGraph:
             queue += new
         return steps
 
-    def path(self, start: str, target: str) -> list[str]:
+    def path(self, start: Signature, target: Signature) -> list[Signature]:
         """Return a shortest path from `start` to `target`, both included. `start` must depend on `target`."""
         return followed(self.toward(target, start), start, target)
 
     @cached_property
-    def groups(self) -> dict[str, int]:
+    def groups(self) -> dict[Signature, int]:
         """Number of the strongly connected component of each relation."""
         return components(self.bodies)
 
     def recursive(self, head: Atom, condition: Atom) -> bool:
         """Return whether a condition of a rule is in a cycle with the head."""
-        return self.groups[head.name] == self.groups[condition.name]
+        return self.groups[signature(head)] == self.groups[signature(condition)]
 
 
-def followed(steps: Mapping[str, str], start: str, target: str) -> list[str]:
+def followed(steps: Mapping[Node, Node], start: Node, target: Node) -> list[Node]:
     """Return the path from `start` to `target`, both included, in a map from each relation to the next."""
     path = [start]
     while path[-1] != target:
@@ -573,7 +598,7 @@ def reachable(edges: Mapping[Node, Iterable[Node]], roots: Iterable[Node]) -> se
 
 
 class Dependencies:
-    """Dependency graph of relations.
+    """Dependency graph of the relations of clauses.
 
     uses: relation -> the relations in the bodies of its clauses.
     negates: relation -> the relations in negated conditions of its clauses.

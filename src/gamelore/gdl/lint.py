@@ -22,9 +22,9 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..errors import GDLSemanticError, GroundingError, shortened
+from ..errors import GDLSemanticError, GDLSyntaxError, GroundingError, shortened
 from . import limits, syntax
-from .clauses import RelationGraph, followed
+from .clauses import RelationGraph, Signature, followed, keyword, shape, signature
 from .syntax import KEYWORD_ARITY, And, Atom, Condition, Constant, Distinct, Function, Location, Not, Or, Rule, Variable
 
 NEEDED = {
@@ -128,8 +128,7 @@ class Sheet:
     @cached_property
     def recursive_rules(self) -> list[Rule]:
         """The rules with a condition that is in a cycle with their head."""
-        groups = self.dependencies.groups
-        recursive = (rule for rule, atom in self.body_atoms if groups[rule.head.name] == groups[atom.name])
+        recursive = (rule for rule, atom in self.body_atoms if self.dependencies.recursive(rule.head, atom))
         return [rule for rule, _ in groupby(recursive)]
 
     @cached_property
@@ -225,15 +224,17 @@ def output_in_body(sheet: Sheet) -> Iterator[Flaw]:
 
 def _depends(sheet: Sheet, heads: frozenset[str], given: str, remedy: str) -> Iterator[Flaw]:
     """Yield a flaw for every condition that makes a rule for one of `heads` depend on `given`."""
-    steps = sheet.dependencies.toward(given)
+    target = keyword(given)
+    steps = sheet.dependencies.toward(target)
     for rule, atom in sheet.body_atoms:
-        if rule.head.name in heads and (atom.name == given or atom.name in steps):
-            path = _path([rule.head.name, *followed(steps, atom.name, given)])
+        if rule.head.name in heads and (atom.name == given or signature(atom) in steps):
+            path = _path([signature(rule.head), *followed(steps, signature(atom), target)])
             yield Flaw(atom.location, f"'{rule.head.name}' depends on '{given}': {path}", remedy, rule)
 
 
-def _path(names: Sequence[str]) -> str:
+def _path(relations: Sequence[Signature]) -> str:
     """Return a path of relations on one line. If it is long, leave out relations in the middle."""
+    names = [name for name, _ in relations]
     if len(names) > SHOWN_RELATIONS:
         first, last = names[: SHOWN_RELATIONS // 2], names[-SHOWN_RELATIONS // 2 :]
         names = [*first, f"... {len(names) - len(first) - len(last)} more ...", *last]
@@ -366,12 +367,18 @@ def unknown_role(sheet: Sheet) -> Iterator[Flaw]:
 
 def negation_in_cycle(sheet: Sheet) -> Iterator[Flaw]:
     remedy = "remove the negation from the cycle; the rules have a meaning only if no atom depends on its own negation"
+    for rule, negated in _negations_in_cycles(sheet):
+        path = _path(sheet.dependencies.path(signature(negated), signature(rule.head)))
+        message = f"a cycle of relations has a negation in it: {rule.head.name} -> not {path}"
+        yield Flaw(negated.location, message, remedy, rule)
+
+
+def _negations_in_cycles(sheet: Sheet) -> Iterator[tuple[Rule, Atom]]:
+    """Yield every negated atom that is in a cycle with the head of its rule."""
     for rule in sheet.recursive_rules:
         for sentence, positive, _ in syntax.in_context(rule):
             if isinstance(sentence, Atom) and not positive and sheet.dependencies.recursive(rule.head, sentence):
-                path = _path(sheet.dependencies.path(sentence.name, rule.head.name))
-                message = f"a cycle of relations has a negation in it: {rule.head.name} -> not {path}"
-                yield Flaw(sentence.location, message, remedy, rule)
+                yield rule, sentence
 
 
 def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
@@ -383,15 +390,16 @@ def used_but_never_derived(sheet: Sheet) -> Iterator[Flaw]:
 
 
 def derived_but_never_used(sheet: Sheet) -> Iterator[Flaw]:
-    """Find relations that no other relation uses. Uses within the relation's own recursion do not count."""
+    """Find names of relations that no other relation uses. Uses within the relation's own recursion do not count."""
     groups = sheet.dependencies.groups
     bodies = limits.checked(sheet.dependencies.bodies.items())
     edges = ((groups[head], groups[use]) for head, uses in bodies for use in uses)
     used = {target for source, target in edges if source != target}
     words = KEYWORD_ARITY.keys() | GDL_II_WORDS
-    used |= {groups[word] for word in words if word in groups}
+    used |= {group for (name, _), group in groups.items() if name in words}
+    names = {name for (name, _), group in groups.items() if group in used}
     for rule, head in _first_places((rule, rule.head) for rule in sheet.rules):
-        if groups[head.name] not in used and head.name not in words:
+        if head.name not in names:
             message = f"the relation '{head.name}' is derived but never used"
             yield Flaw(head.location, message, "remove its rules, or correct its name", rule)
 
@@ -529,7 +537,7 @@ def relation_and_function(sheet: Sheet) -> Iterator[Flaw]:
     remedy = (
         "rename one of the two; the name is a function inside 'true', 'next' and 'does', and a relation as a condition"
     )
-    relations = sheet.dependencies.bodies.keys() - KEYWORD_ARITY.keys()
+    relations = {name for name, _ in sheet.dependencies.bodies} - KEYWORD_ARITY.keys()
     for rule, term in _first_places(sheet.first_functions):
         if term.name in relations:
             message = f"the name '{term.name}' is used for both a function and a relation"
@@ -700,11 +708,32 @@ def refuse(rulesheet: syntax.Rulesheet) -> None:
         raise _error(finding, finding.message, finding.remedy)
 
 
-def placed(error: GDLSemanticError, rulesheet: syntax.Rulesheet, code: str) -> GDLSemanticError:
-    """Return the error with the place of the first finding of a check; the error unchanged if there is no finding."""
-    for finding in findings_of(rulesheet, code)[:1]:
-        return _error(finding, error.message, error.remedy)
+def placed(error: GDLSemanticError, rulesheet: syntax.Rulesheet, head: str, negated: str) -> GDLSemanticError:
+    """Return the error about a negation in a cycle with the place of this negation.
+
+    If no such rule has the two relations, as after rewriting, take the first negation in a cycle.
+
+    Args:
+        error: the error.
+        rulesheet: the rules as written.
+        head: text of the ground atom that depends on its own negation.
+        negated: text of the negated atom.
+    """
+    negations = list(_negations_in_cycles(Sheet(rulesheet)))
+    relations = _relation(head), _relation(negated)
+    fitting = [(rule, atom) for rule, atom in negations if (signature(rule.head), signature(atom)) == relations]
+    for rule, atom in (fitting or negations)[:1]:
+        place = Finding("error", "negation-in-cycle", "", rulesheet.path, *atom.location, str(rule), "")
+        return _error(place, error.message, error.remedy)
     return error
+
+
+def _relation(text: str) -> Signature | None:
+    """Return the relation of an atom; None if the text is no atom, but names a part of a rule."""
+    try:
+        return shape(syntax.parse_term(text))
+    except GDLSyntaxError:
+        return None
 
 
 def findings_of(rulesheet: syntax.Rulesheet, code: str) -> list[Finding]:

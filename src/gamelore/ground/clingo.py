@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from ..errors import GDLSemanticError, GroundingError
 from ..gdl import syntax
-from ..gdl.clauses import Literal, RelationGraph, conjunctions
+from ..gdl.clauses import Literal, RelationGraph, conjunctions, keyword, reachable, signature
 from ..gdl.limits import Budget, Limits, check, spend
 from ..gdl.syntax import KEYWORD_ARITY, Atom, Distinct, Function, Rule, Rulesheet, Term, Variable
 from .rehearsal import RULES_BETWEEN_LOOKS, Rehearsed, Text, rehearse
@@ -539,10 +539,5 @@ def state_sentences(
 def _needed(sheet: Rulesheet, words: Collection[str]) -> Iterator[Rule]:
     """Return the rules on which the keywords `words` depend."""
     bodies = RelationGraph(sheet).bodies
-    needed, waiting = set(words), [*words]
-    for name in waiting:  # the list grows while it is read
-        check()
-        new = [use for use in bodies.get(name, ()) if use not in needed]
-        needed.update(new)
-        waiting += new
-    return (rule for rule in sheet.rules if rule.head.name in needed)
+    needed = reachable(bodies, map(keyword, words))
+    return (rule for rule in sheet.rules if signature(rule.head) in needed)

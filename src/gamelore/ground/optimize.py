@@ -61,6 +61,8 @@ from ..gdl.clauses import (
     TermsTooLargeError,
     all_atoms,
     clauses,
+    keyword,
+    renamed,
     sentences_of,
     shape,
     signature,
@@ -547,12 +549,10 @@ def within_bounds(sheet: Rulesheet) -> Rulesheet | None:
 
     Names appear in the same order as in the sheet, and new names come last. Therefore terms have the same numbers.
     """
-    rules = [
-        replace(rule, head=_renamed(rule.head), body=tuple(map(_condition_renamed, rule.body))) for rule in sheet.rules
-    ]
+    rules = [renamed(rule, AS_WRITTEN) for rule in sheet.rules]
     bounded = {name: _bounded(name, rules) for name in BOUNDS}
     held_back = [rule for rule in rules if _is_bounded(rule, bounded)]
-    reading = RelationGraph(sheet).toward("legal").keys()
+    reading = {name for name, _ in RelationGraph(sheet).toward(keyword("legal"))}
     reads_next = any(atom.name == "next" for rule in sheet.rules for atom in syntax.body_atoms(rule))
     if not held_back or reads_next or not reading.isdisjoint(WITHIN):
         return None
@@ -601,22 +601,6 @@ def _keeps(rule: Rule) -> bool:
         isinstance(condition, Atom) and condition.name == "true" and condition.args == rule.head.args
         for condition in rule.body
     )
-
-
-def _renamed(atom: Atom) -> Atom:
-    """Return the atom; `terminal` and `goal` get the new names that stand for the original definitions."""
-    return replace(atom, name=AS_WRITTEN.get(atom.name, atom.name))
-
-
-def _condition_renamed(condition: Condition) -> Condition:
-    match condition:
-        case Atom():
-            return _renamed(condition)
-        case Not(inner, location):
-            return Not(_condition_renamed(inner), location)
-        case syntax.Or(parts, location) | syntax.And(parts, location):
-            return type(condition)(tuple(map(_condition_renamed, parts)), location)
-    return condition
 
 
 def _declaration(head: Atom) -> Atom:

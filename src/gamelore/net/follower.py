@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from ..errors import GameloreError, IllegalMoveError
 from ..game.game import Game, Position, make
 from ..gdl import lint
-from ..gdl.clauses import RelationGraph, reachable
+from ..gdl.clauses import RelationGraph, keyword, reachable, signature
 from ..gdl.syntax import Rulesheet, parse
 from .requests import answer_requests, limits_within, processor_time
 
@@ -86,9 +86,9 @@ def without_goals(sheet: Rulesheet) -> Rulesheet:
 
     Those of the real goals may be the largest part: sums, or counts of a board.
     """
-    needed = reachable(RelationGraph(sheet).bodies, OF_MOVES)
-    kept = tuple(rule for rule in sheet.rules if rule.head.name in needed)
-    return replace(sheet, rules=kept if "goal" in needed else (*kept, *NO_GOALS))
+    needed = reachable(RelationGraph(sheet).bodies, map(keyword, OF_MOVES))
+    kept = tuple(rule for rule in sheet.rules if signature(rule.head) in needed)
+    return replace(sheet, rules=kept if keyword("goal") in needed else (*kept, *NO_GOALS))
 
 
 class Follower:

@@ -43,6 +43,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +53,7 @@ from ..gdl.limits import LOADING, Limits, enforced
 from ..gdl.syntax import Constant, Rule, Rulesheet, lines, parse, parse_around_errors, refuse_binary
 
 _WORD = re.compile(r"[^\s();?][^\s();]*")
+_BEFORE_WORD = re.compile(r"(?:[(\s\ufeff]|;[^\n]*)*")  # a constant in parentheses begins with the parenthesis
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,14 @@ def with_choices(text: str, chosen: Mapping[str, str], game: str) -> tuple[str, 
         one_of(wanted, by_name, f"an option of {game}")
     values = {option.name: option.allowed(chosen[option.name]) for option in by_name.values() if option.name in chosen}
     rows = lines(text)
-    for name, old in reversed(
-        list(_facts("option", rules))
-    ):  # the last option first, so that the places of the others stay valid
+    text, starts = "\n".join(rows), list(accumulate((len(row) + 1 for row in rows), initial=0))
+    facts = list(_facts("option", rules))
+    for name, old in reversed(facts):  # the last option first, so that the places of the others stay valid
         if name.name in values:
-            row, start = old.location.line - 1, old.location.column - 1
-            rows[row] = rows[row][:start] + values[name.name] + rows[row][start + len(old.spelling) :]
-    return "\n".join(rows), values
+            before = _BEFORE_WORD.match(text, starts[old.location.line - 1] + old.location.column - 1)
+            assert before is not None
+            text = text[: before.end()] + values[name.name] + text[before.end() + len(old.spelling) :]
+    return text, values
 
 
 def _facts(relation: str, rules: Iterable[Rule]) -> Iterator[tuple[Constant, Constant]]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.symmetry import course_of, packed, step_counter
+from ..analysis.symmetry import course_of, step_counter
 from ..errors import GameloreError
 from ..networks.network import Network
 from ..networks.self_play import SelfPlay
@@ -323,7 +323,7 @@ def _limits(game: Game) -> dict[bytes, int]:
     if counter is None or not counter.ends:
         return {}
     values = course_of(game, counter.facts)[0]
-    return {packed(game, value).tobytes(): counter.length - number for number, value in enumerate(values)}
+    return {value.tobytes(): counter.length - number for number, value in enumerate(values)}
 
 
 @dataclass(frozen=True, slots=True)
