@@ -298,7 +298,7 @@ class _Drawing:
         return colours
 
 
-FOUND_BY = ("analysis.automorphisms", "analysis.symmetry")
+FOUND_BY = ("analysis.automorphisms", "analysis.symmetry", "analysis.variables")
 """The modules that stored symmetries depend on, in addition to the modules that compile."""
 AFFORDABLE = Limits(seconds=3.0, literals=2_000_000)  # limits for grounding the rules, as written or rewritten
 
