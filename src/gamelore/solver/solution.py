@@ -127,7 +127,8 @@ def _checksum(content: mmap.mmap, begin: int) -> int:
 
 DEFAULT_MEMORY = 4 << 30
 MADE_BY = (
-    *("circuit.transpose", "game.engines", "game.game", "game.reasoner", "analysis.automorphisms", "analysis.symmetry"),
+    *("circuit.transpose", "game.engines", "game.game", "game.reasoner"),
+    *("analysis.automorphisms", "analysis.symmetry", "analysis.variables"),
     *("players.kernel", "players.position_graph", "players.random_streams"),
     *("solver.retrograde", "solver.solution", "solver.statespace"),
 )
