@@ -88,4 +88,7 @@ def test_what_is_exported_is_what_was_exported_before(path: Path, tmp_path: Path
         assert export_learners(knowledge, tmp_path / "k.json") == 3
     exported = json.loads((tmp_path / "k.json").read_text())
     assert [learner.pop("replies") for learner in exported["learners"]] == [[]] * 3  # not counted before format 4
+    assert [learner.pop("match_ids") for learner in exported["learners"]] == [
+        []
+    ] * 3  # of matches over the network only
     assert exported == json.loads((STORES / "format3.json").read_text()) | {"version": 4}
