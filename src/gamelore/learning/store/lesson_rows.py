@@ -502,8 +502,9 @@ class Lessons:
         query = "SELECT pupil, count(*) FROM taught WHERE game = ? GROUP BY pupil"
         with self._reading(rules_hash) as (connection, game):
             nums = dict(typed(connection.execute(query, [game]), tuple[Line, Count]))
-        names = {pupil.rpartition(" ")[0] or pupil: pupil for pupil in nums}
-        return {name: nums[pupil] for name, pupil in names.items() if pupil == _row_of(name)}
+        ending = _row_of("")
+        own = {pupil: num for pupil, num in nums.items() if pupil == LESSON or pupil.endswith(ending)}
+        return {pupil.removesuffix(ending): num for pupil, num in own.items()}
 
     def add_rival(self, game: Game, rival: str, walks: int, seconds: float, value: StoredValue) -> None:
         """Add what a player without memory has learned; those rivals that other versions taught are deleted."""
