@@ -1,5 +1,7 @@
 """Maps between variants of a game: scrambled sheets, other sizes, changed rules, and sheets that share nothing."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,11 @@ def steps(last: int, won: int = 100) -> Rulesheet:
     """Return a game in which pieces step from 1 to `last`; with `won` = 0, who arrives loses."""
     succ = " ".join(f"(succ {number} {number + 1})" for number in range(1, last))
     return parse(STEP.format(last=last, succ=succ, won=won, lost=100 - won))
+
+
+def misere(text: str) -> str:
+    """Return rules in which each goal of a number is turned around: 100 becomes 0, 0 becomes 100."""
+    return re.sub(r"\(goal (\S+) (\d+)\)", lambda goal: f"(goal {goal[1]} {100 - int(goal[2])})", text)
 
 
 def facts(sheet: Rulesheet, last: int) -> list[str]:
@@ -176,6 +183,28 @@ def test_a_misere_variant_has_other_goals_only() -> None:
     assert names.score == pytest.approx(7 / 15)
     assert names.source(("function", 2), "at") == "at"
     assert names.source(("role", 0), "white") == "white"
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("name", ["tictactoe", "connectfour", "breakthrough", "othello4"])
+def test_misere_play_is_told_by_the_goals(name: str, renamed: bool) -> None:
+    """In misère play, a goal of 100 becomes 0, and 0 becomes 100. The board may have another size."""
+    sheet = parse(rulesheets.path(name).read_text(encoding="utf-8"))
+    other = parse(misere(sheet.text))
+    if renamed:
+        other, _ = scramble(other, np.random.default_rng(1))
+    assert map_names(sheet, other).is_misere
+    assert map_names(other, sheet).is_misere
+    assert not map_names(sheet, sheet).is_misere
+    assert not map_names(other, other).is_misere
+    assert map_names(steps(5), steps(9, won=0)).is_misere
+    assert not map_names(steps(5, won=0), steps(9, won=0)).is_misere
+
+
+def test_goals_that_are_counted_say_nothing_about_misere_play() -> None:
+    """A goal that is a variable has no value in its rule, whatever the place that it is read from."""
+    sheets = [parse(f"(role white) (init (at {n})) (<= (goal white ?n) (true (at ?n)))") for n in (0, 100)]
+    assert not map_names(*sheets).is_misere
 
 
 def test_games_without_likeness_share_little() -> None:

@@ -1,5 +1,6 @@
 """Retrieval: which game of a store is the nearest variant, and what its value becomes."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from gamelore.learning.store.taught_rows import NOTHING, StoredValue
 from gamelore.memory import retrieval
 from gamelore.memory.retrieval import CarriedValue, Relatives
 from gamelore.rulesheets import path
+
+BREAKTHROUGH = path("breakthrough").read_text(encoding="utf-8")
 
 
 def remember(lessons: Lessons, game: Game, informed: float | None = None) -> StoredValue:
@@ -93,9 +96,8 @@ def test_a_value_is_carried_to_the_facts_that_correspond(lessons: Lessons) -> No
 
 def test_roles_go_by_the_map(lessons: Lessons, tmp_path: Path) -> None:
     """The same game with its roles in the other order, and one rule more."""
-    text = path("breakthrough").read_text(encoding="utf-8")
     white, black = "(role white)", "(role black)"
-    swapped = text.replace(white, "(?)").replace(black, white).replace("(?)", black)
+    swapped = BREAKTHROUGH.replace(white, "(?)").replace(black, white).replace("(?)", black)
     (tmp_path / "other.kif").write_text(swapped + "(<= (idle ?p) (role ?p))")
     game, other = load("breakthrough"), load(tmp_path / "other.kif")
     assert other.roles == game.roles[::-1]
@@ -105,6 +107,23 @@ def test_roles_go_by_the_map(lessons: Lessons, tmp_path: Path) -> None:
     assert variant.value.constants == pytest.approx(value.constants[::-1])
     fact = "(cell 1 1 white)"
     assert variant.value.weights[fact] == pytest.approx(value.weights[fact][::-1])
+
+
+def test_misere_play_gets_a_value_twice(lessons: Lessons, tmp_path: Path) -> None:
+    """What was worth 0.125 at first is worth 0.875, and each weight has the other sign; then as it was."""
+    text = re.sub(r"\(goal (\S+) (\d+)\)", lambda goal: f"(goal {goal[1]} {100 - int(goal[2])})", BREAKTHROUGH)
+    (tmp_path / "misere.kif").write_text(text)
+    value, game = remember(lessons, load("breakthrough")), load(tmp_path / "misere.kif")
+    relatives = Relatives(game, lessons)
+    first = relatives.first_variant()
+    assert relatives.has_several
+    turned, straight = relatives.variants()
+    assert first == turned
+    assert turned.value.constants == (0.875, 0.625)
+    assert straight.value.constants == value.constants == (0.125, 0.375)
+    for fact, weights in value.weights.items():
+        assert turned.value.weights[fact] == pytest.approx([-weight for weight in weights])
+        assert straight.value.weights[fact] == pytest.approx(weights)
 
 
 def test_informed_playouts_are_carried_without_weights(lessons: Lessons, shared: Path) -> None:

@@ -17,6 +17,8 @@ names are similar enough. This stays if it agrees in as many rules as any map co
 
 The score of the map is the Jaccard similarity of the rules of both sheets after it, apart from facts, which mostly say
 how large a board is. A rule that occurs several times counts so often.
+
+In *misère play*, who would win loses. It is told by the rules about goals that agree apart from the goal.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from itertools import product
-from math import inf
+from math import inf, nan
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -43,10 +45,19 @@ _LEAST_SHARED = 0.15  # similarity of sheets in which the same spelling may mean
 _CLEAR = 1e-9  # difference of similarities that is no tie
 _BASE = np.uint64(0x9E3779B97F4A7C15 | 1)  # of the polynomial that hashes a row of tokens
 _MARK = "here"
+_EVEN = 50.0  # goal of a draw
 
 Kind: TypeAlias = tuple[str, int]
 """What a name is ("relation", "function", "constant" or "role"), and its number of arguments."""
 Name: TypeAlias = tuple[Kind, str]
+
+
+class _Token(NamedTuple):
+    """A token of a rule: its own code, or the number of a name; and its goal if it is one, see `_Tokens`."""
+
+    code: int = 0
+    name: int = -1
+    goal: float = nan
 
 
 class _Tokens(NamedTuple):
@@ -55,6 +66,7 @@ class _Tokens(NamedTuple):
     codes    uint64[tokens], for tokens that are no names
     names    int64[tokens], the number of the name of a token, or -1
     powers   uint64[tokens], the factor of the token in the hash of its rule
+    goals    float64[tokens], the goal that a token is, 0 to 100; NaN for other tokens
     rules    int64[rules], the first token of each rule
     is_fact  bool[rules]
     """
@@ -62,6 +74,7 @@ class _Tokens(NamedTuple):
     codes: Words
     names: NDArray[np.int64]
     powers: Words
+    goals: NDArray[np.float64]
     rules: NDArray[np.int64]
     is_fact: NDArray[np.bool_]
 
@@ -81,21 +94,22 @@ class _Reader:
     def __init__(self, sheet: syntax.Rulesheet) -> None:
         self.names: dict[Name, int] = {}
         self._roles = set(sheet.roles)
-        self._row: list[tuple[int, int]] = []
+        self._row: list[_Token] = []
         self._variables: dict[str, int] = {}
         rows = [self._rule(rule) for rule in sheet.rules]
         lengths = np.array([len(row) for row in rows], np.int64)
-        flat = np.array([token for row in rows for token in row], np.uint64).reshape(-1, 2)
-        places = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        tokens = [token for row in rows for token in row]
+        places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         self.tokens = _Tokens(
-            flat[:, 0],
-            flat[:, 1].astype(np.int64) - 1,
+            np.array([token.code for token in tokens], np.uint64),
+            np.array([token.name for token in tokens], np.int64),
             _powers(int(lengths.max(initial=0)))[places],
+            np.array([token.goal for token in tokens], np.float64),
             np.cumsum(lengths) - lengths,
             np.array([not rule.body for rule in sheet.rules], np.bool_),
         )
 
-    def _rule(self, rule: syntax.Rule) -> list[tuple[int, int]]:
+    def _rule(self, rule: syntax.Rule) -> list[_Token]:
         """Return the row of a rule; its conditions are ordered by what they are without names."""
         self._row, self._variables = [], {}
         self._atom(rule.head)
@@ -104,10 +118,13 @@ class _Reader:
         return self._row
 
     def _put(self, text: str) -> None:
-        self._row.append((_code(text), 0))
+        self._row.append(_Token(_code(text)))
+
+    def _goal(self, text: str) -> None:
+        self._row.append(_Token(_code(f"goal {text}"), goal=float(text) if text.isdecimal() else nan))
 
     def _name(self, kind: Kind, name: str) -> None:
-        self._row.append((0, self.names.setdefault((kind, name), len(self.names)) + 1))
+        self._row.append(_Token(name=self.names.setdefault((kind, name), len(self.names))))
 
     def _condition(self, condition: syntax.Condition) -> None:
         match condition:
@@ -132,7 +149,7 @@ class _Reader:
             self._name(("relation", len(atom.args)), atom.name)
         for number, term in enumerate(atom.args):
             if atom.name == "goal" and number == 1 and isinstance(term, syntax.Constant):
-                self._put(f"goal {term.name}")  # its meaning does not depend on names
+                self._goal(term.name)  # its meaning does not depend on names
             else:
                 self._term(term)
 
@@ -185,11 +202,13 @@ class NameMap:
     score    from 0 to 1, see the module; 1 if all rules agree
     sources  the name in the source sheet, by kind and name in the target sheet; names are in lower case
     is_same_board  whether the facts of the sheets agree, too
+    is_misere  whether each of the two games is misère play of the other one: who wins in one loses in the other
     """
 
     score: float
     sources: Mapping[Name, str]
     is_same_board: bool = False
+    is_misere: bool = False
 
     def source(self, kind: Kind, name: str) -> str | None:
         """Return the name in the source sheet; None for a name without a match."""
@@ -252,7 +271,7 @@ class _Matching:
         sources, targets = self._lists
         own, other = map(np.sort, self._items(are_facts=True))
         matches = {targets[theirs]: sources[ours][1] for ours, theirs in self.matches}
-        return NameMap(self.score, matches, np.array_equal(own, other))
+        return NameMap(self.score, matches, np.array_equal(own, other), self._is_misere)
 
     def match_alike(self) -> None:
         """Match the names of a kind that both sides spell alike."""
@@ -326,6 +345,14 @@ class _Matching:
         sides = zip(self._sides, self._codes, strict=True)
         return [_rule_items(side.tokens, codes, are_facts=are_facts) for side, codes in sides]
 
+    @property
+    def _is_misere(self) -> bool:
+        """Whether low goals correspond to high ones, on the whole, in rules that agree apart from the goal."""
+        sides = zip(self._sides, self._codes, strict=True)
+        own, other = (_rules_without_goals(side.tokens, codes) for side, codes in sides)
+        alike = own.keys() & other.keys()
+        return sum((own[rule] - _EVEN) * (other[rule] - _EVEN) for rule in alike) < 0.0
+
 
 def _num_shared(
     lefts: NDArray[np.int64],
@@ -363,6 +390,19 @@ def _rule_items(tokens: _Tokens, names: Words, *, are_facts: bool = False) -> Wo
     """Return a hash of each rule with a body, or each fact, from the codes of the names; equal ones differ in it."""
     hashes = _hashes(tokens, _token_codes(tokens, names))[tokens.is_fact == are_facts]
     return _numbered(np.zeros(len(hashes), np.int64), mixed(hashes))
+
+
+def _rules_without_goals(tokens: _Tokens, names: Words) -> dict[int, float]:
+    """Return the goal of each rule that has one, by a hash of the rule without it; equal rules have different hashes.
+
+    The higher goal comes first where rules differ in nothing else, as those about roles without a match.
+    """
+    at = np.flatnonzero(~np.isnan(tokens.goals))
+    rules = np.searchsorted(tokens.rules, at, "right") - 1
+    order = np.argsort(-tokens.goals[at], kind="stable")
+    codes: Words = np.where(np.isnan(tokens.goals), _token_codes(tokens, names), np.uint64(_code("goal")))
+    hashes = _numbered(np.zeros(len(at), np.int64), mixed(_hashes(tokens, codes)[rules[order]]))
+    return dict(zip(hashes.tolist(), tokens.goals[at[order]].tolist(), strict=True))
 
 
 def _hashes(tokens: _Tokens, codes: Words) -> Words:

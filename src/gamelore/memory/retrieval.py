@@ -1,7 +1,8 @@
 """Retrieval: for a game without a lesson, that of the same game under other names, or that of a variant.
 
-A *variant* is a game with most of the same rules. Its value is carried to the facts that correspond. The lesson of the
-same game under other names is copied as a whole, with its tests.
+A *variant* is a game with most of the same rules. Its value is carried to the facts that correspond. In misère play, it
+is carried twice: what was good for a role is mostly bad for it there, but in some games still good, and matches tell.
+The lesson of the same game under other names is copied as a whole, with its tests.
 
 The shapes of the rules bound the score of a map from above (see analysis/variants.py). They are compared with those of
 all games in the store at once. Only games with the same shapes are compared in full, and only the best few are mapped.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,7 +75,7 @@ class Relatives:
         self._bounds = dict(zip(stored, bounds.tolist(), strict=True))  # of the scores of maps, by hash
         nearest = sorted(self._bounds, key=lambda other: -self._bounds[other])[:_MOST_MAPS]
         self._candidates = [other for other in nearest if self._bounds[other] >= LEAST_LIKENESS]
-        self._carried: dict[str, CarriedValue | None] = {}
+        self._carried: dict[str, list[CarriedValue]] = {}
         self._read: dict[str, tuple[GameRow, Rulesheet] | None] = {}
 
     def _game_of(self, rules_hash: str) -> tuple[GameRow, Rulesheet] | None:
@@ -90,7 +92,7 @@ class Relatives:
 
         The others, which `variants` has, too, are not read.
         """
-        return next(filter(None, map(self._carried_from, self._candidates)), None)
+        return next(chain.from_iterable(map(self._carried_from, self._candidates)), None)
 
     def variants(self) -> list[CarriedValue]:
         """Return the variants with the highest scores of their maps, the most promising one first.
@@ -98,21 +100,21 @@ class Relatives:
         Those with nearly the highest score come first. Among them, the order is by how much a value explains in its own
         game.
         """
-        values = [*filter(None, map(self._carried_from, self._candidates))]
+        values = [*chain.from_iterable(map(self._carried_from, self._candidates))]
         near = _AS_NEAR * max((own.likeness for own in values), default=0.0)
         rank = lambda own: (own.likeness >= near, own.value.determination if own.likeness >= near else own.likeness)  # noqa: E731
         return sorted(values, key=rank, reverse=True)
 
     @property
     def has_several(self) -> bool:
-        """Whether there may be more than one variant."""
-        return len(self._candidates) > 1
+        """Whether there may be more than one variant, or more than one value, as far as games were read."""
+        return len(self._candidates) > 1 or any(len(values) > 1 for values in self._carried.values())
 
-    def _carried_from(self, rules_hash: str) -> CarriedValue | None:
-        """Return the value of a game, carried to the one here; None if it is no variant."""
+    def _carried_from(self, rules_hash: str) -> list[CarriedValue]:
+        """Return the value of a game, carried to the one here; two of them in misère play, [] if it is no variant."""
         if rules_hash not in self._carried:
             other = self._game_of(rules_hash)
-            self._carried[rules_hash] = None if other is None else _carried_value(self._game, *other, self._lessons)
+            self._carried[rules_hash] = [] if other is None else _carried_values(self._game, *other, self._lessons)
         return self._carried[rules_hash]
 
     def adopt(self) -> None:
@@ -145,17 +147,22 @@ class Relatives:
         return None
 
 
-def _carried_value(game: Game, row: GameRow, source: Rulesheet, lessons: Lessons) -> CarriedValue | None:
-    """Return the value of a game, carried to another; None if it is no variant, says nothing there, or is damaged."""
+def _carried_values(game: Game, row: GameRow, source: Rulesheet, lessons: Lessons) -> list[CarriedValue]:
+    """Return the value of a game, carried to another; in misère play turned, and as it is.
+
+    There are none if the game is no variant, says nothing there, or is damaged.
+    """
     begin = processor_time()
     names = map_names(source, game.rulesheet, _MAPPING_SECONDS)
     if processor_time() - begin > _MAPPING_SECONDS:
         _log.warning("not enough time to compare the rules with those of %s", row.name)
-    moved = None
+    moved: list[StoredValue | None] = []
     with _leaving_out(lessons, row.name):
         value = _newest_value(row.rules_hash, lessons) if names.score >= LEAST_LIKENESS else None
-        moved = carried(value, names, source, game) if value is not None else None
-    return None if moved is None else CarriedValue(row.rules_hash, row.name, names.score, moved)
+        if value is not None:
+            signs = [True, False] if names.is_misere else [False]
+            moved = [carried(value, names, source, game, is_turned=sign) for sign in signs]
+    return [CarriedValue(row.rules_hash, row.name, names.score, own) for own in moved if own is not None]
 
 
 @contextmanager
@@ -198,13 +205,16 @@ def _renamed(kept: KeptLesson, renaming: Renaming) -> KeptLesson:
     return kept._replace(lesson=lesson, taught=taught, openings=openings, matches=matches)
 
 
-def carried(stored: StoredValue, names: NameMap, source: Rulesheet, game: Game) -> StoredValue | None:
+def carried(
+    stored: StoredValue, names: NameMap, source: Rulesheet, game: Game, *, is_turned: bool = False
+) -> StoredValue | None:
     """Return the value of another game for a game; None if it says nothing there.
 
     Args:
         stored: value of the other game
         names: map from the other game
         source: rules of the other game
+        is_turned: whether what was good for a role is bad for it here
     """
     theirs, own = source.roles, [names.source(("role", 0), role) for role in game.roles]
     if not stored.constants or any(role not in theirs for role in own):
@@ -216,7 +226,8 @@ def carried(stored: StoredValue, names: NameMap, source: Rulesheet, game: Game) 
     if not moved.any() and not stored.informed:
         return None
     value = LinearValue.zero(game)
-    value.weights[:, : len(texts)] = moved
-    value.constants[:] = np.array(stored.constants)[roles]
+    constants = np.array(stored.constants)[roles]
+    value.weights[:, : len(texts)] = -moved if is_turned else moved
+    value.constants[:] = 1.0 - constants if is_turned else constants
     trusting = replace(value, determination=stored.determination, foresight=stored.foresight)
     return stored_value(game, trusting, stored.informed)
