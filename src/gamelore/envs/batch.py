@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,6 @@ class GameBatch:
         observation: how states are observed.
         max_plies: number of plies after which a match is stopped.
         actions: for each role the range of the numbers of its actions.
-        moves: for each role the texts of its moves.
         observations: uint8[num, *observation.shape].
         mask: bool[num, actions], the legal actions of all roles.
         acting: bool[num, roles], the roles that have to choose; none where the match is over.
@@ -79,7 +79,6 @@ class GameBatch:
         self.observation = Observation.of(self.game, observation)
         self._lanes = lanes = _lanes(self.game, num, self.observation, seed)
         self.actions = action_ranges(self.game)
-        self.moves = [[self.game.move_text(role, action) for action in own] for role, own in enumerate(self.actions)]
         self.observations = lanes.observed[:num].reshape(num, *self.observation.shape)
         self.mask = lanes.mask[:num]
         self.acting = lanes.acting[:num]
@@ -93,6 +92,11 @@ class GameBatch:
         self._drawn.flags.writeable = False
         self._over = self.terminated | lanes.stuck[:num]
         self._padded = np.zeros((2, lanes.num_lanes), np.bool_)
+
+    @cached_property
+    def moves(self) -> list[list[str]]:
+        """For each role the texts of its moves, made when they are first asked for: a game may have millions."""
+        return [[self.game.move_text(role, action) for action in own] for role, own in enumerate(self.actions)]
 
     @property
     def is_over(self) -> NDArray[np.bool_]:

@@ -142,7 +142,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
                 raise match.illegal(self.role, number)
             else:
                 match.stop()
-                more = {"illegal_action": self.moves[number]}
+                more = {"illegal_action": match.move(self.role, number)}
         self._has_ended = match.is_over
         self._show()
         reward = 0.0 if was_over else match.rewards[self.role]

@@ -270,8 +270,8 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         """Return the texts of illegal actions, as `GameEnv` tells them."""
         if not wrong.any():
             return {}
-        texts, moves = np.full(self.num_envs, None, object), self.batch.moves[self.role]
-        texts[wrong] = [moves[action] for action in chosen[wrong].tolist()]
+        texts, first = np.full(self.num_envs, None, object), self._own.start
+        texts[wrong] = [self.game.move_text(self.role, first + action) for action in chosen[wrong].tolist()]
         return {"illegal_action": texts, "_illegal_action": wrong.copy()}
 
     def _checked(self, actions: ArrayLike) -> NDArray[np.int64]:

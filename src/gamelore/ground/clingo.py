@@ -89,6 +89,13 @@ class Names:
             self.spellings.append(spelling)
         return self.numbers[name]
 
+    def has_names_of(self, term: Term) -> bool:
+        """Return whether all constants and functions of a term have numbers."""
+        if isinstance(term, Variable):
+            return True
+        arguments = term.args if isinstance(term, Function) else ()
+        return term.name in self.numbers and all(map(self.has_names_of, arguments))
+
     def ground_term(self, term: Term) -> GroundTerm:
         """Return the numbered form of a term. Raises GDLSemanticError for a variable."""
         if isinstance(term, Variable):
