@@ -77,7 +77,7 @@ class Naive:
         return {role: sorted(_text(move) for _, r, move in found if _text(r) == role) for role in self.roles}
 
     def next(self, state: frozenset[str], moves: Mapping[str, str]) -> frozenset[str]:
-        does = Table(("does", role, _read(move)) for role, move in moves.items())
+        does = Table(("does", _read(role), _read(move)) for role, move in moves.items())
         return frozenset(_text(fact) for _, fact in self._ask("next", {**self._at(state), "does": does}))
 
     def terminal(self, state: frozenset[str]) -> bool:
