@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..circuit.lanes import NO_MOVE, NOWHERE, BatchLanes
-from ..errors import GameloreError, IllegalMoveError, check_count
+from ..errors import GameloreError, IllegalMoveError, check_count, check_seed
 from ..game.game import Game
 from ..matches.match import MAX_PLIES
 from ..rulesheets import loaded
@@ -70,9 +70,11 @@ class GameBatch:
             seed: seed of `sample`.
 
         Raises:
-            GameloreError: the game is not compiled as a whole, or the number of lanes is below 1.
+            GameloreError: the game is not compiled as a whole, or the number of lanes is below 1, or the seed
+                is negative.
         """
         check_count("lanes", num)
+        check_seed(seed)
         self.game = loaded(game)
         self.num = num
         self.max_plies = max_plies
@@ -122,7 +124,8 @@ class GameBatch:
         return self._drawn
 
     def seed(self, seed: int) -> None:
-        """Begin the random numbers of `sample` again."""
+        """Begin the random numbers of `sample` again. Raises GameloreError for a negative seed."""
+        check_seed(seed)
         self._lanes.seed(seed)
 
     def reset(self, lanes: NDArray[np.bool_] | None = None) -> None:

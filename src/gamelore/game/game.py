@@ -28,7 +28,15 @@ from numpy.typing import NDArray
 
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
 from ..drawing.position import position_svg, position_text, save_drawing
-from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
+from ..errors import (
+    GameloreError,
+    GDLSemanticError,
+    GDLSyntaxError,
+    GroundingError,
+    IllegalMoveError,
+    check_seed,
+    shortened,
+)
 from ..gdl import lint
 from ..gdl.limits import Limits, check, checked, enforced, within
 from ..gdl.syntax import Rulesheet, parse_term
@@ -453,10 +461,11 @@ class Game:
             of matches that got stuck. See `Playouts`.
 
         Raises:
-            GameloreError: n is negative, or threads is less than 1.
+            GameloreError: n or the seed is negative, or threads is less than 1.
         """
         if n < 0:
             raise GameloreError(f"expected a number of playouts of at least 0, got {n}")
+        check_seed(seed)
         return self._engine.playouts(n, seed, _some_threads(threads), progress)
 
     def rollouts(
@@ -476,10 +485,11 @@ class Game:
             -1 if the rules give no goal value or several, and if the match got stuck or was cut. See `Rollouts`.
 
         Raises:
-            GameloreError: threads or max_steps is less than 1.
+            GameloreError: the seed is negative, or threads or max_steps is less than 1.
         """
         if max_steps is not None and max_steps < 1:
             raise GameloreError(f"expected max_steps of at least 1, got {max_steps}; leave it out for no limit")
+        check_seed(seed)
         return self._engine.rollouts(states, seed, _some_threads(threads), max_steps or 0)
 
     @cached_property
