@@ -243,10 +243,13 @@ def terms_of(symbol: Any, sizes: dict[Any, int] | None = None) -> tuple[GroundTe
         _refuse_large_terms(symbol, sizes)
     text = str(symbol)
     begin = text.find("(")
-    if begin < 0:
-        return ()
+    return terms_in(text[begin:]) if begin >= 0 else ()
+
+
+def terms_in(text: str) -> tuple[GroundTerm, ...]:
+    """Return the terms of a text in parentheses, as they are in the text of a clingo atom; see `terms_of`."""
     open_: list[list[GroundTerm]] = [[]]
-    for token in TOKEN.findall(text, begin):
+    for token in TOKEN.findall(text):
         if token == "(":
             open_.append([])
             if len(open_) > syntax.MAX_NESTING:
