@@ -267,14 +267,15 @@ def possible_goals(sheet: Rulesheet, names: Names, roles: Sequence[GroundTerm]) 
 def _goal_heads(sheet: Rulesheet) -> Iterator[tuple[Term, Iterable[str]]]:
     """Yield the role and the values of each goal rule.
 
-    A variable as the value stands for its domain in this rule. If the domain has no bounds, it stands for all constants
-    of the rules: they are all that rules can derive, so that no possible goal is left out.
+    A variable as the value stands for its domain in this rule. If the domain has no bounds, it stands for all numbers
+    of the rules that may be goals: rules derive no others. Higher ones are counts of something else.
     """
     heads = [rule.head.args for rule in sheet.rules if rule.head.name == "goal"]
     if not any(isinstance(value, Variable) for _, value in heads):
         yield from ((role, [str(value)]) for role, value in heads)
         return
-    written = {term.name for rule in sheet.rules for term in named_terms(rule) if isinstance(term, Constant)}
+    constants = {term.name for rule in sheet.rules for term in named_terms(rule) if isinstance(term, Constant)}
+    written = constants.intersection(map(str, range(HIGHEST_GOAL + 1)))
     rules = clauses(sheet)
     domains = Domains(rules, statics(rules))
     for rule in rules:
