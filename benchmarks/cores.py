@@ -24,7 +24,7 @@ import typer
 import gamelore
 from gamelore.game.game import Game, Position
 from gamelore.lab.experiment import code_version
-from gamelore.lab.stats import score_interval
+from gamelore.lab.stats import complete_rounds, score_interval
 from gamelore.players.random_streams import stream
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import Teacher
@@ -114,22 +114,13 @@ def report(rows: Sequence[dict[str, str]]) -> None:
     print("| game | pairs | score of two threads, % | simulations |\n|---|---|---|---|")
     names = sorted({row["game"] for row in rows})
     for name in [*names, "together"]:
-        pairs = [pair for pair in pairs_of(rows) if name in (pair[0]["game"], "together")]
+        own = (row for row in rows if name in (row["game"], "together"))
+        pairs = complete_rounds(own, lambda row: (row["game"], int(row["number"]) // 2))
         scores = [(float(one["score"]) + float(two["score"])) / 2 for one, two in pairs]
         score = score_interval(scores, [one["game"] for one, _ in pairs] if name == "together" else None)
         ratios = [float(row["two"]) / float(row["one"]) for pair in pairs for row in pair]
         result = f"{100 * score.mean:.0f} ± {100 * score.half_width:.0f} | {np.nanmedian(ratios):.2f} times"
         print(f"| {name} | {len(pairs)} | {result} |")
-
-
-def pairs_of(rows: Sequence[dict[str, str]]) -> list[tuple[dict[str, str], dict[str, str]]]:
-    """Return the two matches of each pair that is complete."""
-    matches = {(row["game"], int(row["number"])): row for row in rows}
-    return [
-        (row, matches[name, number + 1])
-        for (name, number), row in matches.items()
-        if number % 2 == 0 and (name, number + 1) in matches
-    ]
 
 
 def main(

@@ -32,7 +32,7 @@ import cpu_clock  # noqa: F401 - before gamelore
 import gamelore
 from gamelore.game.game import Game, Position
 from gamelore.lab.experiment import code_version
-from gamelore.lab.stats import Interval, score_interval
+from gamelore.lab.stats import Interval, complete_rounds, score_interval
 from gamelore.matches.match import MatchState
 from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
@@ -314,10 +314,8 @@ def played(table: Table, matches: int, done: set[int], limit: float) -> Iterator
 
 def score_of(rows: Sequence[dict[str, str]]) -> Interval:
     """Return the score of a game, with the interval over its complete pairs."""
-    pairs: dict[int, list[float]] = defaultdict(list)
-    for row in rows:
-        pairs[int(row["number"]) // 2].append(float(row["score"]))
-    return score_interval([float(np.mean(scores)) for scores in pairs.values() if len(scores) == 2])
+    pairs = complete_rounds(rows, lambda row: int(row["number"]) // 2)
+    return score_interval([(float(one["score"]) + float(two["score"])) / 2 for one, two in pairs])
 
 
 def percent(score: Interval) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 from gamelore.gdl import syntax
 
 Term = Any  # str, or tuple of terms
+Path = tuple[int, ...]  # in a term: the place in the atom, in its argument, ..
 Literal = tuple[str, Term]  # + the atom holds, - it does not, = and ! the two terms are equal or differ
 QUESTIONS = ("role", "init", "legal", "next", "terminal", "goal")
 
@@ -39,18 +40,54 @@ class Table:
                 index.setdefault(_subterms(atom, paths), []).append(atom)
         return new
 
-    def find(self, pattern: Term) -> list[Term]:
-        """The atoms that agree with the pattern's constants."""
-        paths = tuple(_constants(pattern))
+    def find(self, paths: tuple[Path, ...], terms: tuple) -> list[Term]:
+        """The atoms that have these terms at these paths."""
         if paths not in self.indexes:
             self.indexes[paths] = index = {}
             for atom in self.atoms:
                 index.setdefault(_subterms(atom, paths), []).append(atom)
-        return self.indexes[paths].get(_subterms(pattern, paths), [])[:]
+        return self.indexes[paths].get(terms, [])[:]
 
 
 NOTHING = Table()
 Tables = dict[str, Table]
+
+
+class Condition:
+    """A literal of a body, read once: which of its variables are bound before it is the same whenever it is asked.
+
+    fixed     constants and bound variables, at `paths` of the atom
+    first     where the other variables stand first in an atom, and `again`, where they stand once more
+    sizes     the numbers of arguments of the functions at some paths; names of functions are among `fixed`
+    """
+
+    def __init__(self, sign: str, pattern: Term, bound: set[str]) -> None:
+        self.sign, self.pattern = sign, pattern
+        parts = list(_parts(pattern)) if sign == "+" else []
+        fixed = [(path, part) for path, part in parts if isinstance(part, str) and (part[0] != "?" or part in bound)]
+        self.paths, self.fixed = tuple(path for path, _ in fixed), tuple(part for _, part in fixed)
+        self.first: dict[str, Path] = {}
+        self.again: list[tuple[Path, str]] = []
+        for path, part in parts:
+            if isinstance(part, str) and part[0] == "?" and part not in bound:
+                if part in self.first:
+                    self.again.append((path, part))
+                else:
+                    self.first[part] = path
+        self.sizes = [(path, len(part)) for path, part in parts if isinstance(part, tuple)]
+
+    def matches(self, binding: dict, known: Tables) -> Iterator[dict]:
+        """Every longer binding with which an atom holds."""
+        table = known.get(self.pattern[0], NOTHING)
+        if not self.first:
+            if _fill(self.pattern, binding) in table.atoms:
+                yield binding
+            return
+        for atom in table.find(self.paths, tuple([binding.get(part, part) for part in self.fixed])):
+            if all([_has_size(_at(atom, path), size) for path, size in self.sizes]):
+                longer = binding | {name: _at(atom, path) for name, path in self.first.items()}
+                if all([_at(atom, path) == longer[name] for path, name in self.again]):
+                    yield longer
 
 
 class Naive:
@@ -58,9 +95,12 @@ class Naive:
 
     def __init__(self, text: str) -> None:
         self.rules: dict[str, list[tuple[Term, tuple[Literal, ...]]]] = {}
+        self.conditions: dict[tuple[Literal, ...], tuple[Condition, ...]] = {}
         for rule in syntax.parse(text).rules:
             for parts in product(*map(_branches, rule.body)):
-                self.rules.setdefault(rule.head.name, []).append((_term(rule.head), _ordered(chain(*parts))))
+                body = _ordered(chain(*parts))
+                self.rules.setdefault(rule.head.name, []).append((_term(rule.head), body))
+                self.conditions[body] = self.conditions.get(body) or _conditions(body)
         self.reach = {name: self._reach(name) for name in self.rules}
         groups = {frozenset(b for b in used if a in self.reach.get(b, ())) for a, used in self.reach.items()}
         self.groups = sorted(groups, key=lambda group: len(self.reach[min(group)]))  # the used before the users
@@ -77,7 +117,7 @@ class Naive:
         return {role: sorted(_text(move) for _, r, move in found if _text(r) == role) for role in self.roles}
 
     def next(self, state: frozenset[str], moves: Mapping[str, str]) -> frozenset[str]:
-        does = Table(("does", role, _read(move)) for role, move in moves.items())
+        does = Table(("does", _read(role), _read(move)) for role, move in moves.items())
         return frozenset(_text(fact) for _, fact in self._ask("next", {**self._at(state), "does": does}))
 
     def terminal(self, state: frozenset[str]) -> bool:
@@ -131,11 +171,13 @@ class Naive:
         """The least fixpoint of the group's rules, where `not` reads the group's own relations from `denied`."""
         new = {name: Table() for name in group}
         known, against = {**tables, **new}, {**tables, **denied}
-        changed = True
-        while changed:
-            changed = False
+        bodies = chain(*(body for name in group for _, body in self.rules[name]))
+        is_recursive = any(sign == "+" and atom[0] in group for sign, atom in bodies)
+        changed, is_first = True, True
+        while changed and (is_recursive or is_first):
+            changed = is_first = False
             for head, body in chain(*(self.rules[name] for name in group)):
-                atoms = [_fill(head, binding) for binding in _solutions(body, {}, known, against)]
+                atoms = [_fill(head, binding) for binding in _solutions(self.conditions[body], {}, known, against)]
                 changed |= any([new[head[0]].add(atom) for atom in atoms])
         return new
 
@@ -191,29 +233,31 @@ def _variables(term: Term) -> set[str]:
     return set().union(*map(_variables, term))
 
 
-def _solutions(body: tuple[Literal, ...], binding: dict, known: Tables, against: Tables) -> Iterator[dict]:
+def _conditions(body: tuple[Literal, ...]) -> tuple[Condition, ...]:
+    conditions, bound = [], set()
+    for sign, pattern in body:
+        conditions.append(Condition(sign, pattern, bound))
+        bound |= _variables(pattern)
+    return tuple(conditions)
+
+
+def _solutions(body: tuple[Condition, ...], binding: dict, known: Tables, against: Tables) -> Iterator[dict]:
     """Every way to satisfy the body, given the binding so far."""
     if not body:
         yield binding
         return
-    sign, pattern = body[0][0], _fill(body[0][1], binding)
-    if sign == "+":
-        for atom in known.get(pattern[0], NOTHING).find(pattern):
-            longer = dict(binding)
-            if _match(pattern, atom, longer):
-                yield from _solutions(body[1:], longer, known, against)
-    elif sign == "-" and pattern in against.get(pattern[0], NOTHING).atoms:
+    condition, rest = body[0], body[1:]
+    if condition.sign == "+":
+        for longer in condition.matches(binding, known):
+            yield from _solutions(rest, longer, known, against)
         return
-    elif sign == "-" or (pattern[0] == pattern[1]) == (sign == "="):
-        yield from _solutions(body[1:], binding, known, against)
-
-
-def _match(pattern: Term, term: Term, binding: dict[str, Term]) -> bool:
-    """Extends the binding so that pattern becomes term; False (and a spoilt binding) where that cannot be."""
-    if isinstance(pattern, str):
-        return (binding.setdefault(pattern, term) if pattern.startswith("?") else pattern) == term
-    same_size = isinstance(term, tuple) and len(pattern) == len(term)
-    return same_size and all(_match(p, t, binding) for p, t in zip(pattern, term, strict=True))
+    pattern = _fill(condition.pattern, binding)
+    if condition.sign == "-":
+        holds = pattern not in against.get(pattern[0], NOTHING).atoms
+    else:
+        holds = (pattern[0] == pattern[1]) == (condition.sign == "=")
+    if holds:
+        yield from _solutions(rest, binding, known, against)
 
 
 def _fill(pattern: Term, binding: dict[str, Term]) -> Term:
@@ -222,21 +266,27 @@ def _fill(pattern: Term, binding: dict[str, Term]) -> Term:
     return tuple([_fill(part, binding) for part in pattern])
 
 
-def _constants(pattern: Term, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """The paths of all constants in a pattern."""
+def _parts(pattern: Term, path: Path = ()) -> Iterator[tuple[Path, Term]]:
+    """All terms in a pattern with their paths, the pattern itself first."""
+    yield path, pattern
     if isinstance(pattern, tuple):
         for i, part in enumerate(pattern):
-            yield from _constants(part, (*path, i))
-    elif not pattern.startswith("?"):
-        yield path
+            yield from _parts(part, (*path, i))
 
 
-def _subterms(term: Term, paths: tuple[tuple[int, ...], ...]) -> tuple:
+def _at(term: Term, path: Path) -> Term:
+    """What stands at the path, None where there is nothing."""
+    for i in path:
+        if not isinstance(term, tuple) or i >= len(term):
+            return None
+        term = term[i]
+    return term
+
+
+def _has_size(term: Term, size: int) -> bool:
+    return isinstance(term, tuple) and len(term) == size
+
+
+def _subterms(term: Term, paths: tuple[Path, ...]) -> tuple:
     """What stands at the paths, None where there is nothing."""
-    found = []
-    for path in paths:
-        part = term
-        for i in path:
-            part = part[i] if isinstance(part, tuple) and i < len(part) else None
-        found.append(part)
-    return tuple(found)
+    return tuple([_at(term, path) for path in paths])

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from evaluators import native_game, reasoned_game
-from gamelore.analysis.explore import levels
+from gamelore.analysis.perft import levels
 from gamelore.game.engines import States
 from gamelore.game.game import Game
 from gamelore.gdl import syntax

@@ -191,6 +191,16 @@ def check_count(name: str, number: object) -> None:
         raise GameloreError(f"expected a whole number of {name} from 1, got {number!r}; choose another number")
 
 
+def check_seed(seed: object) -> None:
+    """Raise GameloreError if a seed of random numbers is not a whole number from 0."""
+    try:
+        is_seed = index(seed) >= 0  # type: ignore[arg-type]  # which raises TypeError
+    except TypeError:
+        is_seed = False
+    if not is_seed:
+        raise GameloreError(f"expected a seed that is a whole number from 0, got {seed!r}; choose another number")
+
+
 def in_a_line(error: object) -> str:
     """Return the text of an error, which may have several lines, as one line."""
     return "; ".join(map(str.strip, str(error).splitlines()))

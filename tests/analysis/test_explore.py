@@ -5,7 +5,7 @@ import pytest
 
 import gamelore
 from gamelore import rulesheets
-from gamelore.analysis.explore import perft
+from gamelore.analysis.perft import perft
 from gamelore.game.engines import MOST_JOINT, Legal
 from gamelore.game.game import make
 from gamelore.gdl.syntax import parse

@@ -19,6 +19,7 @@ from commands import run
 from gamelore import GameloreError, IllegalMoveError, Match, Matches, Position
 from gamelore.api import progress
 from gamelore.drawing.steps import MOST_STEPS, shown_steps
+from gamelore.envs import GameBatch, GameEnv, GameVectorEnv
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.matches.match import MatchRecord
 from gamelore.players.player import PositionPlayer
@@ -429,3 +430,36 @@ def test_players_are_listed() -> None:
     assert listed["gamelore"].meanings["minimax"].startswith("weight of the learned values, backed up by minimax")
     assert listed["human" if "human" in listed else "random"].meanings == {}
     assert listed["transfer"].meanings["alpha"] == "learning rate of Equation 2 (default: 0.3)"
+
+
+SEEDED = {
+    "playouts": lambda seed: gamelore.load("tictactoe").playouts(3, seed),
+    "rollouts": lambda seed: gamelore.load("tictactoe").rollouts(gamelore.load("tictactoe").initial[None], seed),
+    "play": lambda seed: gamelore.play("tictactoe", matches=1, seed=seed),
+    "learn": lambda seed: gamelore.learn("tictactoe", matches=1, seed=seed),
+    "features": lambda seed: gamelore.features("tictactoe", seed=seed),
+    "check": lambda seed: gamelore.check("tictactoe", play=True, seed=seed),
+    "report": lambda seed: gamelore.report("tictactoe", matches=2, seed=seed),
+    "study": lambda seed: gamelore.study("tictactoe", seconds=1, store="none.db", seed=seed),
+    "think": lambda seed: gamelore.think("tictactoe", simulations=5, seed=seed),
+    "tournament": lambda seed: gamelore.tournament("tictactoe", ["random", "egreedy"], matches=1, seed=seed),
+    "transfer": lambda seed: gamelore.transfer("connect3", "tictactoe", seed=seed),
+    "GameBatch": lambda seed: GameBatch("tictactoe", 3, seed=seed),
+    "GameBatch.seed": lambda seed: GameBatch("tictactoe", 3).seed(seed),
+    "GameEnv": lambda seed: GameEnv("tictactoe").reset(seed=seed),
+    "GameVectorEnv": lambda seed: GameVectorEnv("tictactoe", num_envs=2).reset(seed=seed),
+    "GameVectorEnv, each": lambda seed: GameVectorEnv("tictactoe", num_envs=2).reset(seed=[1, seed]),
+}
+
+
+@pytest.mark.parametrize("name", SEEDED)
+@pytest.mark.parametrize("seed", [-1, 0.5])
+def test_a_seed_is_a_whole_number_from_0(name: str, seed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(GameloreError, match=f"expected a seed that is a whole number from 0, got {seed}; choose"):
+        SEEDED[name](seed)
+    assert not list(tmp_path.iterdir())
+
+
+def test_study_takes_no_negative_seed() -> None:
+    assert "--seed" in run("study", "tictactoe", "--seed", -1, code=2).stderr

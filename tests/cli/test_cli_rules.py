@@ -266,7 +266,7 @@ def test_memory_that_is_not_there_is_one_message(monkeypatch: pytest.MonkeyPatch
         yield from ()
         raise MemoryError
 
-    monkeypatch.setattr("gamelore.analysis.explore.levels", levels)
+    monkeypatch.setattr("gamelore.analysis.perft.levels", levels)
     assert "expected enough memory for the positions of depth 0" in run("perft", "tictactoe", code=1).stderr
 
 

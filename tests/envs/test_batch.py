@@ -173,3 +173,10 @@ def test_a_pickle_is_of_one_numbering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Game, "numbering", "another")
     with pytest.raises(GameloreError, match="expected a pickle of this version of gamelore and of tictactoe"):
         pickle.loads(whole)
+
+
+def test_the_texts_of_moves_are_made_when_they_are_asked_for():
+    batch = GameBatch("tictactoe", 2)
+    batch.step(batch.sample())
+    assert "moves" not in vars(batch)
+    assert [len(own) for own in batch.moves] == [len(own) for own in batch.actions]

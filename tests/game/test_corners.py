@@ -143,6 +143,28 @@ def test_a_variable_as_the_goal_stands_for_the_values_of_its_rule(engine, rules,
     assert game.goal_values == (values,)
 
 
+def nested(term, depth):
+    return f"{'(c ' * depth}{term}{')' * depth}"
+
+
+def test_a_goal_whose_domain_has_no_bounds_is_a_number_of_the_rules():
+    """The nesting of (at ..) grows without end, so that the domain of a goal deep inside is not followed.
+
+    135 is a number of the rules, but no goal.
+    """
+    rules = f"""
+        (role a) (init (at 35)) (init (at 135)) (init (at low)) (legal a go) (<= (next (at (c ?x))) (true (at ?x)))
+        (<= terminal (true (at {nested("35", 10)}))) (<= (goal a ?v) (true (at {nested("?v", 10)})) (fair ?v)) (fair 35)
+        (<= (goal a ?v) (true (at {nested("?v", 10)})) (distinct ?v 35) (distinct ?v low) (true (at low)))
+    """
+    game = gamelore.load(rules, engine="reasoner")
+    assert game.goal_values == ((35,),)
+    position = game.start()
+    while not position.is_terminal:
+        position = position.play("go")
+    assert position.goals == {"a": 35}
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_role_without_any_move_is_stuck(engine):
     game = gamelore.load("(role a) (role b) (init x) (legal a go) (<= terminal (true y)) (goal a 100)", engine=engine)

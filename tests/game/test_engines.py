@@ -7,7 +7,7 @@ import pytest
 
 import gamelore
 from gamelore import rulesheets
-from gamelore.analysis.explore import perft
+from gamelore.analysis.perft import perft
 from naive import Naive
 
 NUM_MATCHES = {"as written": 200, "rewritten": 40}

@@ -259,3 +259,39 @@ def test_a_position_draws_itself_into_a_file(tmp_path):
     assert (tmp_path / "p.TXT").read_text() == f"{position}\n"
     with pytest.raises(GameloreError, match=r"expected a file that ends in \.svg or \.txt, got"):
         position.save(tmp_path / "p.png")
+
+
+def texts_of(game):
+    """The numbers of names and of texts that a game keeps."""
+    return len(game._engine.names.spellings), game._term.cache_info().currsize
+
+
+def test_texts_that_name_nothing_take_no_memory():
+    game = gamelore.load("tictactoe")
+    before = texts_of(game)
+    for number in range(50):
+        with pytest.raises(IllegalMoveError, match=rf"got \(mark {number + 4} made{number}\), which is never legal"):
+            game.action(0, f"(mark {number + 4} made{number})")
+        assert not game.holds(game.initial[None], f"(made{number} 1)").any()
+        with pytest.raises(gamelore.GDLSemanticError, match=rf"expected facts .* can reach, got \(made{number} 1\)"):
+            game.state([f"(made{number} 1)"])
+    assert texts_of(game) == before
+
+
+@pytest.mark.parametrize("engine", ["native", "reasoner"])
+def test_a_game_keeps_a_bounded_number_of_texts(engine, monkeypatch):
+    monkeypatch.setattr("gamelore.game.game.MOST_TEXTS", 5)
+    game = gamelore.load("tictactoe", engine=engine)
+    for _ in range(2):
+        moves = game.start().legal["xplayer"]
+        assert [game.action(0, move) for move in moves] == game.legal(game.initial[None]).actions[:9].tolist()
+        assert all(game.holds(game.initial[None], fact).all() for fact in game.start().facts)
+    kept = game._term, game._action, game._move_text, game._fact_text
+    assert max(part.cache_info().currsize for part in kept) == 5
+
+
+def test_the_text_of_one_fact_does_not_make_all_others():
+    game = gamelore.load("tictactoe")
+    assert game.fact_text(3)
+    assert "fact_texts" not in vars(game)
+    assert [game.fact_text(bit) for bit in range(game.circuit.num_facts)] == list(game.fact_texts)

@@ -147,3 +147,17 @@ def test_negation_in_a_cycle_of_atoms_has_none() -> None:
 def test_an_unsafe_variable_is_refused() -> None:
     with pytest.raises(AssertionError, match="unsafe"):
         Naive(f"{FRAME} (<= terminal (not (true ?f)))")
+
+
+def test_roles_may_be_compound() -> None:
+    game = Naive(
+        """(role (player 1)) (role (player 2)) (init (at 0)) (<= (legal ?r go) (role ?r)) (legal (player 2) stay)
+        (<= (next (at ?n)) (does (player ?n) go)) (<= terminal (true (at 2))) (<= (goal (player ?n) 100) (true (at ?n)))
+        """
+    )
+    assert game.roles == ["(player 1)", "(player 2)"]
+    assert game.legal(game.initial) == {"(player 1)": ["go"], "(player 2)": ["go", "stay"]}
+    state = game.next(game.initial, {"(player 1)": "go", "(player 2)": "stay"})
+    assert state == {"(at 1)"}
+    assert game.goals(state) == {"(player 1)": 100, "(player 2)": None}
+    assert game.next(state, {"(player 1)": "go", "(player 2)": "go"}) == {"(at 1)", "(at 2)"}

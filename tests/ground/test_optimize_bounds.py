@@ -401,3 +401,31 @@ def test_random_programs_within_random_bounds(first, monkeypatch):
             num_played += 1
         if num_played == 3:
             break
+
+
+# Too large without bounds. Each `base` or `input` is wrong in the first state: it depends on the state or the moves.
+CHANGING = {
+    "base by true": "(<= (base (n ?x)) (true (n ?x)))",
+    "base by does": "(<= (base (n 0)) (does r up))",
+    "input by a relation": "(<= (input ?r ?m) (here ?r ?m)) (<= (here ?r up) (role ?r) (true (n 7)))",
+}
+
+
+@pytest.mark.parametrize("bound", CHANGING)
+def test_bounds_that_depend_on_the_state_or_the_moves_are_not_used(bound):
+    rules = """
+        (role r) (init (n 0)) (<= (legal r up) (true (n ?x))) (<= (next (n ?y)) (does r up) (true (n ?x)) (succ ?x ?y))
+        (<= terminal (true (n 3))) (<= (goal r 70) (true (n 3))) (succ 0 1) (succ 1 2) (succ 2 3)
+    """
+    sheet = syntax.parse(rules + CHANGING[bound])
+    assert within_bounds(sheet) is None
+    for engine in ("native", "reasoner"):
+        game = gamelore.load(rules + CHANGING[bound], engine=engine)
+        assert not game.is_bounded
+        position = game.start()
+        for _ in range(3):
+            assert position.legal == {"r": ["up"]}
+            position = position.play("up")
+        assert (position.facts, position.is_terminal, position.goals) == ({"(n 3)"}, True, {"r": 70})
+    codes = [finding.code for finding in gamelore.check(rules + CHANGING[bound], play=True, matches=3).findings]
+    assert set(codes) == {"bounds-depend-on-state"}

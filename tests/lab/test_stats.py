@@ -207,3 +207,11 @@ def test_too_few_runs_decide_nothing() -> None:
     assert stats.judge_within(enough, 4.0, 6.0) == "reproduced"
     assert stats.with_intervals(4) == "too few for intervals"
     assert stats.with_intervals(5, "95 % bands") == "95 % bands"
+
+
+def test_rounds_that_lack_a_match_are_left_out():
+    rows = [("a", 1), ("a", 0), ("b", 0), ("a", 2), ("b", 1), ("a", 4), ("a", 5)]
+    pairs = stats.complete_rounds(rows, lambda row: (row[0], row[1] // 2))
+    assert pairs == [[("a", 1), ("a", 0)], [("b", 0), ("b", 1)], [("a", 4), ("a", 5)]]
+    assert stats.complete_rounds(rows, lambda row: row[0], 5) == [[("a", 1), ("a", 0), ("a", 2), ("a", 4), ("a", 5)]]
+    assert stats.complete_rounds([], str) == []

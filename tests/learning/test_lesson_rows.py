@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gamelore import KnowledgeError, load
+from gamelore import Game, KnowledgeError, load
 from gamelore.analysis.variants import rule_shapes
 from gamelore.errors import DamagedLessonError
 from gamelore.gdl.syntax import parse
@@ -359,7 +359,7 @@ def test_tests_of_another_lesson_do_not_count(lessons: Lessons) -> None:
     assert lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), one_more, lesson="another") is None
     lessons.put(game, replace(LESSON, walks=2_000_000))
     assert [row.num for row in lessons.trials(game.rules_hash)] == [1]
-    lessons.put(game, replace(LESSON, walks=3_000_000, id="another"))
+    lessons.put(game, replace(LESSON, walks=3_000_000, id="another"), former=present(lessons, game))
     assert lessons.trials(game.rules_hash) == []
     assert len(lessons.taught(game.rules_hash, PUPIL)) == 1, "the values of the other lesson are gone"
     lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), one_more)
@@ -396,3 +396,28 @@ def test_a_lesson_has_the_value_of_its_own_state(lessons: Lessons) -> None:
     back = lessons.find(game.rules_hash)
     assert back is not None
     assert (back.generation, back.value) == (2, VALUE)
+
+
+def present(lessons: Lessons, game: Game) -> str:
+    """The id of the lesson that the store has."""
+    state = lessons.state(game.rules_hash)
+    assert state is not None
+    return state[0]
+
+
+def test_a_lesson_replaces_only_itself(lessons: Lessons, tmp_path: Path) -> None:
+    """Two processes began at once: whatever one of them has read before, the store decides when it writes."""
+    game, longer = load("tictactoe"), replace(LESSON, walks=3_000_000)
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        other = Lessons(knowledge)
+        assert lessons.put(game, LESSON, former="") == "stored"
+        own = present(lessons, game)
+        assert other.put(game, replace(longer, id="second"), former="") == "behind"
+        assert lessons.delete(game.rules_hash)
+        assert lessons.put(game, replace(longer, id=own)) == "behind"
+        assert other.put(game, replace(LESSON, id="second"), former="") == "stored"
+        assert lessons.put(game, replace(longer, id=own)) == "behind", "it was deleted, and another one has begun"
+        assert (present(lessons, game), lessons.state(game.rules_hash)) == ("second", ("second", LESSON.walks))
+        assert other.put(game, replace(longer, id="second")) == "stored"
+        assert lessons.put(game, replace(longer, walks=4_000_000)) == "stored", "one without an id goes on with any"
+        assert present(lessons, game) == "second"

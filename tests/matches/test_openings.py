@@ -9,7 +9,7 @@ import pytest
 
 import gamelore
 from gamelore import Game, GameloreError, Position
-from gamelore.analysis.explore import perft
+from gamelore.analysis.perft import perft
 from gamelore.gdl.syntax import parse
 from gamelore.matches.openings import Opening, draw_opening, sheet_from
 from gamelore.players.random_streams import stream

@@ -312,7 +312,7 @@ def test_evidence_about_a_lesson_that_another_process_has_replaced_is_dropped(
     key = TrialRow(LESSON, course.snapshot.number, rival_name(1))
     rounds = course._rivals.contest(course.snapshot.plan, SearchPlan(None, GrowthSettings()), [2])
     other = replace(course.tuition.lesson(), walks=1 << 40, id="another")
-    lessons.put(game, other)
+    lessons.put(game, other, former=course._id)
     while not rounds.scores:
         assert course._advance(key, rounds, monotonic() + 0.1) is None
     assert lessons.trials(game.rules_hash) == []
@@ -699,7 +699,7 @@ def test_a_value_in_use_is_read_once_and_made_when_it_is_needed(
     lesson = lessons.find(game.rules_hash)
     assert lesson is not None
     value = lesson.value._replace(constants=tuple(constant + 0.25 for constant in lesson.value.constants))
-    lessons.put(game, replace(lesson, id="another", walks=lesson.walks + 1, value=value))
+    lessons.put(game, replace(lesson, id="another", walks=lesson.walks + 1, value=value), former=lesson.id)
     course.refresh()
     other = course.stored_snapshot(LESSON, newest.number)
     assert other is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import gamelore
-from gamelore.analysis.explore import perft
+from gamelore.analysis.perft import perft
 from gamelore.analysis.symmetry import symmetries
 from pictures import State, dropped, naive, play, random_states, winners
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gamelore
-from gamelore.analysis.explore import joint_moves
+from gamelore.analysis.perft import joint_batches
 from gamelore.game.game import Game, Position
 
 POINTS = range(1, 17)
@@ -299,7 +299,7 @@ def test_nobody_is_ever_stuck(options: str) -> None:
     assert set(played.goals[0]) == {0, 50, 100}
     layer = game.initial[None]
     for _ in range(5):
-        parents, joints = joint_moves(game, layer)
+        ((parents, joints),) = joint_batches(game.legal(layer), game.num_roles, most=10**6)
         assert len(np.unique(parents)) == len(layer)
         layer = np.unique(game.next(layer[parents], joints), axis=0)
 

@@ -1,6 +1,7 @@
 """Player servers and series of the pages: what their child processes tell, what is kept, and that none is left over."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -245,6 +246,51 @@ def test_a_series_is_read_again_from_its_folder(tmp_path: Path) -> None:
     assert list(NetworkDesk(tmp_path, RuleProcesses()).kept(5)) == []
     desk.delete(desk.series("abcd"))
     assert not (tmp_path / "abcd").exists()
+
+
+def test_old_series_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that go on are not, nor is one in memory that a page shows: it is the same object for all pages."""
+    monkeypatch.setattr(network_desk, "MOST_OPEN", 2)
+    monkeypatch.setattr(network_desk, "MOST_SERIES", 5)
+    monkeypatch.setattr(SeriesRun, "start", lambda series: None)
+    first_id: list[str] = []
+    monkeypatch.setattr(SeriesRun, "is_on", property(lambda series: series.id in first_id))
+    plan = SeriesPlan(RULES, ROLES, (RANDOM, RANDOM))
+
+    async def hosted_in_turn() -> None:
+        desk = NetworkDesk(tmp_path, RuleProcesses())
+        desk.watch(lambda: None)
+        first_id.append(desk.host(plan).id)
+        shown = desk.host(plan)
+        ids = [desk.host(plan).id for _ in range(7)]
+        gc.collect()
+        assert list(desk._open) == [*first_id, *ids[-2:]]
+        assert set(desk._series) == {*first_id, *ids[-2:]}, "the one that the page shows is removed"
+        assert desk._kept == [*reversed(ids[-5:]), *first_id]
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(desk._kept)
+        assert not shown.folder.exists()
+        held = desk.series(ids[-5])
+        assert [series.id for series in desk.kept(5)] == desk._kept[:5]
+        gc.collect()
+        assert len(desk._open) <= 3
+        assert desk.series(held.id) is held
+        with pytest.raises(GameloreError, match="got one that is not kept here"):
+            desk.series(ids[0])
+
+    asyncio.run(hosted_in_turn())
+
+
+def test_few_matches_of_a_series_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_desk, "MOST_TURNS", 2)
+    series = run_of(tmp_path / "abcd")
+    series.progress = {"finished": [[number] for number in range(5)]}
+    monkeypatch.setattr(series, "_recorded_turns", lambda number: [number])
+
+    async def read() -> list[Any]:
+        return [await series.turns(number) for number in (0, 1, 2, 3, 4, 0)]
+
+    assert asyncio.run(read()) == [[0], [1], [2], [3], [4], [0]]
+    assert list(series._turns) == [4, 0]
 
 
 # ---- the matches of a server ------------------------------------------------------------------------------------

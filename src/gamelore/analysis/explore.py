@@ -1,7 +1,4 @@
-"""Perft counts, walks over reachable states, and random matches that record the faults of a rulesheet.
-
-`perft` counts the sequences of joint moves from the start, depth by depth. It tests engines: a wrong legal move or a
-wrong terminal state usually changes the counts.
+"""Walks over reachable states, and random matches that record the faults of a rulesheet.
 
 `try_out` plays a game. First, a breadth-first `Walk` visits all reachable states if they are few, and otherwise the
 states nearest the start. If the walk visits all states, its results are proved. In this case, every match ends if and
@@ -26,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count, islice, pairwise
+from itertools import count, pairwise
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -37,101 +34,10 @@ from ..errors import GameloreError, GDLSemanticError, GroundingError
 from ..game.engines import HIGHEST_GOAL, Legal, States
 from ..game.game import Game
 from ..gdl.limits import GIB, Limits, check, exceeds, processor_time, within
-
-MOST_JOINT_BYTES = 4 << 30  # maximum size of the joint moves that are listed at once
-BATCH = 1 << 16  # largest number of successors that are computed in one call
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Counts at one depth: sequences of joint moves, how many of them end a match there, and distinct positions."""
-
-    depth: int
-    sequences: int
-    complete: int
-    positions: int
-
-
-@dataclass(frozen=True, slots=True)
-class Perft:
-    """Perft counts: `sequences[d]` sequences have exactly d joint moves; `complete[d]` of them end a match."""
-
-    sequences: tuple[int, ...]
-    complete: tuple[int, ...]
-
-
-def perft(game: Game, depth: int) -> Perft:
-    """Return the perft counts up to the given depth, or up to the depth at which all matches have ended."""
-    counted = list(islice(levels(game), depth + 1))
-    return Perft(tuple(level.sequences for level in counted), tuple(level.complete for level in counted))
-
-
-def levels(game: Game, progress: Callable[[int, int], None] | None = None) -> Iterator[Level]:
-    """Yield the counts for depth 0, 1, ... until all matches have ended. Equal positions are expanded only once.
-
-    `progress` is called from time to time with two numbers about the next depth: the number of successors that are
-    computed so far, and the number of all successors.
-    """
-    states, counts = game.initial[None], np.array([1], object)
-    for depth in count():
-        terminal = game.terminal(states)
-        yield Level(depth, int(counts.sum()), int(counts[terminal].sum()), len(states))
-        parents, joints = joint_moves(game, states)
-        if not len(parents):
-            return
-        following = []
-        for start in range(0, len(parents), BATCH):
-            part = slice(start, start + BATCH)
-            following.append(game.next(states[parents[part]], joints[part]))
-            if progress:
-                progress(min(start + BATCH, len(parents)), len(parents))
-        states, number = np.unique(np.concatenate(following), axis=0, return_inverse=True)
-        reached = np.zeros(len(states), object)
-        np.add.at(reached, number.ravel(), counts[parents])
-        counts = reached
-
-
-def joint_moves(game: Game, states: States) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return every joint move of every state: the index of the state, int64[n], and the actions, int32[n, roles].
-
-    Raises GameloreError if they need more than MOST_JOINT_BYTES.
-    """
-    legal = game.legal(states)
-    most = MOST_JOINT_BYTES // _joint_bytes(game.num_roles)
-    if (total := sum(legal.num_joint(game.num_roles).tolist())) > most:
-        raise GameloreError(
-            f"expected at most {most:,} joint moves in the positions of one depth, got {total:,}; {game.name} is too "
-            "large for this depth"
-        )
-    none = np.zeros(0, np.int64), np.zeros((0, game.num_roles), np.int32)
-    return next(joint_batches(legal, game.num_roles, max(total, 1)), none)
-
-
-def _joint_bytes(num_roles: int) -> int:
-    """Return the bytes that a joint move needs while it is listed: the actions, and up to eight other numbers."""
-    return 4 * num_roles + 8 * 8
-
-
-def joint_batches(legal: Legal, num_roles: int, most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
-    """Yield every joint move of a batch of states as `joint_moves` returns them, at most so many at once."""
-    starts, counts = legal.by_role(num_roles)
-    ends = np.cumsum(legal.num_joint(num_roles))
-    begins = np.concatenate([np.zeros(1, np.int64), ends])
-    for first in range(0, int(begins[-1]), most):
-        number = np.arange(first, min(first + most, int(begins[-1])))
-        parents = np.searchsorted(ends, number, side="right")
-        number -= begins[parents]
-        joints = np.empty((len(parents), num_roles), np.int32)
-        for role in reversed(range(num_roles)):
-            number, choice = np.divmod(number, counts[parents, role])
-            joints[:, role] = legal.actions[starts[parents, role] + choice]
-        yield parents, joints
-
+from .perft import BATCH_BYTES, ENTRY_BYTES, joint_batches, joint_bytes
 
 NUM_SAMPLES = 16  # number of sample states that are kept for each unclear goal; samples nearest the start are preferred
 MOST_INCIDENTS = 500  # recorded incidents of each kind
-BATCH_BYTES = 32 << 20  # for the arrays of states that are queried together, and of their moves
-ENTRY_BYTES = 40  # for a legal move, or a role, of a state: up to five numbers
 
 Kind: TypeAlias = Literal[
     "no-legal-move",
@@ -405,7 +311,7 @@ class Walk:
         self.watch, self.game = watch, watch.game
         self._row_bytes, num_roles = 8 * self.game.num_words, self.game.num_roles
         self.max_states = min(max_states, watch.effort.memory // 8 // (self._row_bytes + JOINT_BYTES * num_roles + 400))
-        self._joints_at_once = max(1, watch.batch_bytes // (4 * self._row_bytes + _joint_bytes(num_roles)))
+        self._joints_at_once = max(1, watch.batch_bytes // (4 * self._row_bytes + joint_bytes(num_roles)))
         self.complete = False
         self.num_seen = self.num_terminal = self.num_joints = 0
         self._rows: list[bytes] = []

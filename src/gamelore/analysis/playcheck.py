@@ -46,6 +46,7 @@ from ..gdl.syntax import Function, Location, Rule, Rulesheet, Term, Variable, pa
 from ..ground import clingo
 from ..ground.clingo import LongJoins
 from ..ground.domains import long_joins
+from ..ground.optimize import changing_bounds
 from .explore import Declared, Effort, Incident, Joints, Kind, Sample, Tryout, try_out
 
 NOT_PLAYED = REFUSED | {"syntax", "no-perfect-model"}  # kinds of errors after which a sheet is not played
@@ -250,8 +251,11 @@ class _Remarks:
 
 
 def _declared(game: Game, remarks: _Remarks) -> Declared:
-    """Return the declarations of `base` and `input`. If they exceed the limits, add a remark and return none."""
-    heads = {rule.head.name for rule in game.rulesheet.rules}
+    """Return the declarations of `base` and `input`, but not those that depend on the state.
+
+    If they exceed the limits, add a remark and return none.
+    """
+    heads = {rule.head.name for rule in game.rulesheet.rules} - changing_bounds(game.rulesheet)
     words = [word for word in ("base", "input") if word in heads]
     try:
         sentences = clingo.state_sentences(game.rulesheet, words, long_joins=long_joins(game.rulesheet))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GameloreError, check_count
+from ..errors import GameloreError, check_count, check_seed
 from ..game.game import Game
 from ..rulesheets import loaded
 from .playing import AnyPlayer, Matches, name_of, player_of
@@ -191,6 +191,7 @@ def tournament(
 
     check_count("matches", matches)
     check_count("max_plies", MAX_PLIES if max_plies is None else max_plies)
+    check_seed(seed)
     if not 0 <= prior < inf:
         raise GameloreError(f"expected a prior from 0, got {prior}; choose a finite number")
     if isinstance(players, str):

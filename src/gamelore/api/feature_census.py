@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import one_of
+from ..errors import check_seed, one_of
 from ..game.game import Game
 from ..rulesheets import loaded
 from .progress import Progress, displayed
@@ -130,11 +130,12 @@ def features(
         The features, and how often each of them occurs.
 
     Raises:
-        GameloreError: there is no such role.
+        GameloreError: there is no such role, or the seed is negative.
     """
     from ..learning.td.discovery import reachable_features
     from ..players.position_graph import PositionGraph
 
+    check_seed(seed)
     rules = loaded(game)
     wanted = rules.roles if role is None else (role,) if isinstance(role, str) else tuple(role)
     roles = [one_of(name, rules.roles, f"a role of {rules.name}") for name in wanted]

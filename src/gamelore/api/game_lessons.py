@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DamagedLessonError, GameloreError, counted
+from ..errors import DamagedLessonError, GameloreError, check_seed, counted
 from ..files import write_whole
 from ..game.game import Game
 from ..rulesheets import loaded
@@ -272,6 +272,7 @@ def study(
         raise GameloreError(f"expected a finite number of seconds, got {seconds:g}; give a number")
     if not seconds > 0:
         raise GameloreError(f"expected a time of more than 0 seconds, got {seconds:g}; give it longer")
+    check_seed(seed)
     rules = suitable(loaded(game))
     with _opened(store) as opened, displayed(progress) as tell:
         lessons = Lessons(opened)

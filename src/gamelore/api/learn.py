@@ -8,7 +8,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
-from ..errors import GameloreError, check_count, one_of
+from ..errors import GameloreError, check_count, check_seed, one_of
 from ..game.game import Game
 from ..rulesheets import loaded
 from .memory import Home, Knowledge, Learned, LearnedSequences
@@ -119,6 +119,7 @@ def learn(
     one_of(learner, (*get_args(ValueKind), "sequences"), "a learner")
     if matches is not None:
         check_count("matches", matches)
+    check_seed(seed)
     if "kind" in options:
         raise GameloreError("expected the kind of learner as the second argument, got kind=; write learn(game, kind)")
     rules = loaded(game)

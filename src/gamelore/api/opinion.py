@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ..drawing.thought import MoveThought, Thought
-from ..errors import GameloreError, check_count
+from ..errors import GameloreError, check_count, check_seed
 from ..game.game import Game, Position
 from ..rulesheets import loaded
 
@@ -57,6 +57,7 @@ def think(
     if simulations is not None:
         check_count("simulations", simulations)
     check_count("threads", threads)
+    check_seed(seed)
     if not isinstance(position, Position):
         position = loaded(position).start()
     check_goes_on(position)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..drawing.position import position_svg, position_text
 from ..drawing.steps import shown_steps, steps_html
 from ..drawing.thought import telling
-from ..errors import GameloreError, check_count, one_of
+from ..errors import GameloreError, check_count, check_seed, one_of
 from ..game.game import EngineName, Game, Position
 from ..gdl.limits import Limits
 from ..players.player import Finished, FunctionPlayer, Player
@@ -340,6 +340,7 @@ def play(
         IllegalMoveError: a player returned an illegal move.
     """
     check_count("matches", matches)
+    check_seed(seed)
     if max_plies is not None:
         check_count("max_plies", max_plies)
     rules = loaded(game)

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..errors import GameloreError, check_word, counted, shortened
+from ..errors import GameloreError, check_seed, check_word, counted, shortened
 from ..game.game import EngineName, Game
 from ..gdl.limits import Limits
 from ..gdl.syntax import parse
@@ -146,6 +146,7 @@ def check(
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if given and not play:
         raise GameloreError(f"expected play=True together with {', '.join(given)}; add it")
+    check_seed(seed)
     unlimited = {} if matches is None else {"seconds": None}
     effort = Effort(**unlimited | given, seed=seed) if play else None
     check_word("engine", engine, get_args(EngineName))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GameloreError, check_count, one_of
+from ..errors import GameloreError, check_count, check_seed, one_of
 from ..gdl.limits import Limits
 from ..rulesheets import load
 from .progress import Progress, displayed
@@ -146,6 +146,7 @@ def transfer(
     from ..learning.td.initial_values import LearnerSettings
     from ..matches.opponents import opponent_settings
 
+    check_seed(seed)
     for name, number in (
         ("source_matches", source_matches),
         ("runs", runs),

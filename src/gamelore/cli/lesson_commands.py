@@ -49,7 +49,7 @@ def study(
     knowledge: KnowledgeFile = None,
     engine: Engine = "auto",
     seed: Annotated[
-        int, Option("--seed", help="Seed of the random numbers of teaching; results also depend on time.")
+        int, Option("--seed", min=0, help="Seed of the random numbers of teaching; results also depend on time.")
     ] = 0,
     json: Json = False,
 ) -> None:

@@ -356,7 +356,7 @@ def perft(
 
 def _count(game: Game, depth: int | None, rows: list[dict[str, Any]], quiet: bool) -> None:
     """Append a row for each depth to `rows`, and print it unless `quiet`."""
-    from ..analysis.explore import levels
+    from ..analysis.perft import levels
 
     with console.status() as doing:
         begin = time.process_time()

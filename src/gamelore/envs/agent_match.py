@@ -77,6 +77,10 @@ class AgentMatch:
         """Return the texts of all actions of a role."""
         return [self.game.move_text(role, action) for action in self._actions[role]]
 
+    def move(self, role: int, action: int) -> str:
+        """Return the text of an action of a role."""
+        return self.game.move_text(role, self._firsts[role] + action)
+
     def render(self, mode: str | None) -> str | None:
         """Return the position as text in the mode "ansi"; print it in the mode "human"."""
         if mode == "human":
@@ -130,6 +134,6 @@ class AgentMatch:
     def illegal(self, role: int, action: int) -> IllegalMoveError:
         """Return the error for an illegal action."""
         return IllegalMoveError(
-            f"expected a legal move of {self.game.roles[role]}, got action {action}, {self.moves(role)[action]}; legal "
+            f"expected a legal move of {self.game.roles[role]}, got action {action}, {self.move(role, action)}; legal "
             f"moves: {', '.join(self.state.legal(role))}"
         )

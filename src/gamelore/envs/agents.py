@@ -232,7 +232,7 @@ class GameParallelEnv(_Agents, ParallelEnv[str, Any, Any]):  # type: ignore[misc
         for role, action in wrong.items():
             if self._illegal == "raise":
                 raise self.match.illegal(role, action)
-            infos[self.possible_agents[role]]["illegal_action"] = self.match.moves(role)[action]
+            infos[self.possible_agents[role]]["illegal_action"] = self.match.move(role, action)
         self.match.stop() if wrong else self.match.play(chosen)
         terminated, truncated = self.match.ends
         self.agents = [] if terminated or truncated else agents

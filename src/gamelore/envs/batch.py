@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..circuit.lanes import NO_MOVE, NOWHERE, BatchLanes
-from ..errors import GameloreError, IllegalMoveError, check_count
+from ..errors import GameloreError, IllegalMoveError, check_count, check_seed
 from ..game.game import Game
 from ..matches.match import MAX_PLIES
 from ..rulesheets import loaded
@@ -39,7 +40,6 @@ class GameBatch:
         observation: how states are observed.
         max_plies: number of plies after which a match is stopped.
         actions: for each role the range of the numbers of its actions.
-        moves: for each role the texts of its moves.
         observations: uint8[num, *observation.shape].
         mask: bool[num, actions], the legal actions of all roles.
         acting: bool[num, roles], the roles that have to choose; none where the match is over.
@@ -70,16 +70,17 @@ class GameBatch:
             seed: seed of `sample`.
 
         Raises:
-            GameloreError: the game is not compiled as a whole, or the number of lanes is below 1.
+            GameloreError: the game is not compiled as a whole, or the number of lanes is below 1, or the seed
+                is negative.
         """
         check_count("lanes", num)
+        check_seed(seed)
         self.game = loaded(game)
         self.num = num
         self.max_plies = max_plies
         self.observation = Observation.of(self.game, observation)
         self._lanes = lanes = _lanes(self.game, num, self.observation, seed)
         self.actions = action_ranges(self.game)
-        self.moves = [[self.game.move_text(role, action) for action in own] for role, own in enumerate(self.actions)]
         self.observations = lanes.observed[:num].reshape(num, *self.observation.shape)
         self.mask = lanes.mask[:num]
         self.acting = lanes.acting[:num]
@@ -93,6 +94,11 @@ class GameBatch:
         self._drawn.flags.writeable = False
         self._over = self.terminated | lanes.stuck[:num]
         self._padded = np.zeros((2, lanes.num_lanes), np.bool_)
+
+    @cached_property
+    def moves(self) -> list[list[str]]:
+        """For each role the texts of its moves, made when they are first asked for: a game may have millions."""
+        return [[self.game.move_text(role, action) for action in own] for role, own in enumerate(self.actions)]
 
     @property
     def is_over(self) -> NDArray[np.bool_]:
@@ -118,7 +124,8 @@ class GameBatch:
         return self._drawn
 
     def seed(self, seed: int) -> None:
-        """Begin the random numbers of `sample` again."""
+        """Begin the random numbers of `sample` again. Raises GameloreError for a negative seed."""
+        check_seed(seed)
         self._lanes.seed(seed)
 
     def reset(self, lanes: NDArray[np.bool_] | None = None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..api.playing import AnyPlayer, others_of, player_of
-from ..errors import GameloreError, check_word, one_of
+from ..errors import GameloreError, check_seed, check_word, one_of
 from ..game.game import Game, Position
 from ..matches.match import MAX_PLIES
 from ..players.player import Player
@@ -108,6 +108,8 @@ class GameEnv(gymnasium.Env[Any, Any]):
             seed: seed of all random numbers of the opponents. Without one they go on; at first they have any seed.
             options: not used.
         """
+        if seed is not None:
+            check_seed(seed)
         super().reset(seed=seed)
         if seed is not None or not self._has_begun:
             self._key, self._episode = stream(int(seed if seed is not None else self.np_random_seed), 0, STAGE), -1
@@ -142,7 +144,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
                 raise match.illegal(self.role, number)
             else:
                 match.stop()
-                more = {"illegal_action": self.moves[number]}
+                more = {"illegal_action": match.move(self.role, number)}
         self._has_ended = match.is_over
         self._show()
         reward = 0.0 if was_over else match.rewards[self.role]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..api.playing import AnyPlayer, name_of
 from ..circuit.lanes import NO_MOVE
 from ..drawing.position import position_text
-from ..errors import GameloreError, check_word, one_of
+from ..errors import GameloreError, check_seed, check_word, one_of
 from ..game.game import Game, Position
 from ..learning.session import LastingLearner, StoredSeqPlayer
 from ..matches.match import MAX_PLIES
@@ -135,6 +135,9 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
             seed: environment i has the seed `seed + i`, or `seed[i]`.
             options: `{"reset_mask": bool[num_envs]}` resets some environments.
         """
+        for own in np.atleast_1d(np.array(seed, object)):
+            if own is not None:
+                check_seed(own)
         super().reset(seed=seed if isinstance(seed, int) else None)
         lanes: NDArray[np.bool_] = np.ones(self.num_envs, np.bool_)
         if options and "reset_mask" in options:
@@ -270,8 +273,8 @@ class GameVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]
         """Return the texts of illegal actions, as `GameEnv` tells them."""
         if not wrong.any():
             return {}
-        texts, moves = np.full(self.num_envs, None, object), self.batch.moves[self.role]
-        texts[wrong] = [moves[action] for action in chosen[wrong].tolist()]
+        texts, first = np.full(self.num_envs, None, object), self._own.start
+        texts[wrong] = [self.game.move_text(self.role, first + action) for action in chosen[wrong].tolist()]
         return {"illegal_action": texts, "_illegal_action": wrong.copy()}
 
     def _checked(self, actions: ArrayLike) -> NDArray[np.int64]:

@@ -32,7 +32,7 @@ from ..circuit.transpose import Rows
 from ..errors import GDLSemanticError
 from ..gdl.clauses import clauses
 from ..gdl.limits import Limits
-from ..gdl.syntax import Rulesheet, Term, Variable, variables_of
+from ..gdl.syntax import Constant, Rulesheet, Term, Variable, named_terms, variables_of
 from ..ground.clingo import GroundTerm, Names, goal_value
 from ..ground.domains import Domains, statics
 from ..ground.invariants import persistent
@@ -267,12 +267,15 @@ def possible_goals(sheet: Rulesheet, names: Names, roles: Sequence[GroundTerm]) 
 def _goal_heads(sheet: Rulesheet) -> Iterator[tuple[Term, Iterable[str]]]:
     """Yield the role and the values of each goal rule.
 
-    A variable as the value stands for its domain in this rule, or for 0 .. 100 if its domain has no bounds.
+    A variable as the value stands for its domain in this rule. If the domain has no bounds, it stands for all numbers
+    of the rules that may be goals: rules derive no others. Higher ones are counts of something else.
     """
     heads = [rule.head.args for rule in sheet.rules if rule.head.name == "goal"]
     if not any(isinstance(value, Variable) for _, value in heads):
         yield from ((role, [str(value)]) for role, value in heads)
         return
+    constants = {term.name for rule in sheet.rules for term in named_terms(rule) if isinstance(term, Constant)}
+    written = constants.intersection(map(str, range(HIGHEST_GOAL + 1)))
     rules = clauses(sheet)
     domains = Domains(rules, statics(rules))
     for rule in rules:
@@ -281,7 +284,7 @@ def _goal_heads(sheet: Rulesheet) -> Iterator[tuple[Term, Iterable[str]]]:
             role, value = rule.head.args
             if isinstance(value, Variable):
                 terms = variables[value.name]
-                yield role, map(str, range(HIGHEST_GOAL + 1)) if terms.any else terms.constants
+                yield role, written if terms.any else terms.constants
             else:
                 yield role, [str(value)]
 

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextvars import Context
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
@@ -26,10 +26,17 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..circuit.aig import Circuit
 from ..circuit.playout import PlayoutRunner, Playouts, Rollouts
 from ..drawing.position import position_svg, position_text, save_drawing
-from ..errors import GameloreError, GDLSemanticError, GDLSyntaxError, GroundingError, IllegalMoveError, shortened
+from ..errors import (
+    GameloreError,
+    GDLSemanticError,
+    GDLSyntaxError,
+    GroundingError,
+    IllegalMoveError,
+    check_seed,
+    shortened,
+)
 from ..gdl import lint
 from ..gdl.limits import Limits, check, checked, enforced, within
 from ..gdl.syntax import Rulesheet, parse_term
@@ -40,6 +47,7 @@ from .engines import BoundedEngine, Engine, Legal, NativeEngine, Promises, Reaso
 
 MATCHES_AND_PLIES = 32, 100  # number and maximum length of the random matches for TurnOrder
 ON_THE_REASONER = 4, 20
+MOST_TEXTS = 1 << 16  # texts of moves and of facts, and terms of texts, that a game keeps
 OBSERVED_BYTES = 64 << 20  # for the states of these matches and their numbers of moves; the matches are cut before more
 
 
@@ -179,10 +187,12 @@ class Game:
         self.limits = limits or Limits()
         self._rewrite = rewrite
         self._engine = engine
-        self.circuit: Circuit | None = None if isinstance(engine, ReasonerEngine) else engine.circuit
-        self._term = term = cache(lambda text: engine.names.ground_term(parse_term(text)))
-        self._action = cache(lambda role, move: engine.action(role, term(move)))
-        self._move_text = cache(lambda role, action: engine.names.text(engine.move(role, action)))
+        circuit = self.circuit = None if isinstance(engine, ReasonerEngine) else engine.circuit
+        kept = lru_cache(MOST_TEXTS)  # texts come from the network, too
+        self._term = term = kept(partial(_ground_term, engine))
+        self._action = kept(lambda role, move: engine.action(role, term(move)))
+        self._move_text = kept(lambda role, action: engine.names.text(engine.move(role, action)))
+        self._fact_text = kept(lambda bit: engine.names.text(circuit.facts[bit]) if circuit else "")
         self.roles = tuple(map(engine.names.text, engine.roles))
         self.num_roles = len(self.roles)
         self.num_words = engine.num_words
@@ -313,7 +323,10 @@ class Game:
         Raises:
             GDLError: the text is not a term, or it has variables.
         """
-        return self._engine.holds(states, self._term(fact))
+        try:
+            return self._engine.holds(states, self._term(fact))
+        except KeyError:  # a name that the rules do not have
+            return np.zeros(len(states), np.bool_)
 
     def facts(self, state: NDArray[np.uint64]) -> frozenset[str]:
         """Return the facts of one state.
@@ -340,8 +353,8 @@ class Game:
         return tuple(map(self._engine.names.text, checked(self.circuit.facts)))
 
     def fact_text(self, bit: int) -> str:
-        """Return the fact of a bit of a native state, see `fact_texts`."""
-        return self.fact_texts[bit]
+        """Return the fact of a bit of a native state, see `fact_texts`, without the texts of all others."""
+        return self._fact_text(bit) if self.circuit else self.fact_texts[bit]
 
     def state_of(self, position: Position) -> NDArray[np.uint64]:
         """Return the state of a position of this game, which may have been loaded apart.
@@ -375,13 +388,14 @@ class Game:
                 state, if two facts exclude each other, or if the facts that never change are not the same as in the
                 first state.
         """
-        terms = [self._term(fact) for fact in facts]
-        for error in self._promises.errors(terms, self.name) if self._promises else ():
-            raise error
         try:
+            terms = [self._term(fact) for fact in facts]
+            for error in self._promises.errors(terms, self.name) if self._promises else ():
+                raise error
             return self._engine.pack(terms)
         except KeyError as error:
-            fact = self._engine.names.text(error.args[0])
+            missing = error.args[0]  # a text with a new name, or a term
+            fact = missing if isinstance(missing, str) else self._engine.names.text(missing)
             raise GDLSemanticError(
                 f"expected facts that {self.name} can reach, got {fact}",
                 remedy="game.facts(state) and position.facts show how facts are written",
@@ -447,10 +461,11 @@ class Game:
             of matches that got stuck. See `Playouts`.
 
         Raises:
-            GameloreError: n is negative, or threads is less than 1.
+            GameloreError: n or the seed is negative, or threads is less than 1.
         """
         if n < 0:
             raise GameloreError(f"expected a number of playouts of at least 0, got {n}")
+        check_seed(seed)
         return self._engine.playouts(n, seed, _some_threads(threads), progress)
 
     def rollouts(
@@ -470,10 +485,11 @@ class Game:
             -1 if the rules give no goal value or several, and if the match got stuck or was cut. See `Rollouts`.
 
         Raises:
-            GameloreError: threads or max_steps is less than 1.
+            GameloreError: the seed is negative, or threads or max_steps is less than 1.
         """
         if max_steps is not None and max_steps < 1:
             raise GameloreError(f"expected max_steps of at least 1, got {max_steps}; leave it out for no limit")
+        check_seed(seed)
         return self._engine.rollouts(states, seed, _some_threads(threads), max_steps or 0)
 
     @cached_property
@@ -508,6 +524,17 @@ class Game:
             GDLSyntaxError, GDLSemanticError: see `state`.
         """
         return Position(self, self.state(facts))
+
+
+def _ground_term(engine: Engine, text: str) -> GroundTerm:
+    """Return a text as a numbered term. For a game that is compiled as a whole, raise KeyError(text) for new names.
+
+    Such a term is no fact and no move, and each new name would take memory for ever.
+    """
+    term = parse_term(text)
+    if isinstance(engine, NativeEngine) and not engine.names.has_names_of(term):
+        raise KeyError(text)
+    return engine.names.ground_term(term)
 
 
 def _some_threads(threads: int | None) -> int | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,6 +33,7 @@ from ..ground.clingo import (
     ground_within,
     largest_part,
     only_model,
+    terms_in,
     terms_of,
 )
 from ..ground.domains import long_joins
@@ -138,6 +140,18 @@ class _Program(NamedTuple):
     long_joins: LongJoins
 
 
+_Shown: TypeAlias = tuple[str, tuple[GroundTerm, ...]]
+"""A shown atom of a state: the name of its relation, and its terms without the number of the state."""
+
+MOST_KEPT, LONGEST_KEPT = 1 << 15, 100  # terms of texts, and characters of such a text; facts and moves come again
+_kept_terms = lru_cache(MOST_KEPT)(terms_in)
+
+
+def _terms(text: str) -> tuple[GroundTerm, ...]:
+    """Return the terms of a text such as `c1,c2(c3)`."""
+    return _kept_terms(f"({text})") if len(text) <= LONGEST_KEPT else terms_in(f"({text})")
+
+
 class _Questions:
     """One clingo program that answers questions about many batches of states.
 
@@ -161,7 +175,7 @@ class _Questions:
         self.lost = math.inf  # sum over all states since the start: seconds of the state minus least_seconds
         self.at_once = 1  # number of states in the next batch
 
-    def answers(self, given: Iterable[str]) -> Iterator[list[tuple[str, list[GroundTerm]]]]:
+    def answers(self, given: Iterable[str]) -> Iterator[list[_Shown]]:
         """Yield the shown atoms that follow from each text of facts.
 
         An atom is its name and its arguments without the number of the state.
@@ -188,14 +202,15 @@ class _Questions:
         """Return the limits of one call. Loading has tried single states; several that need more are asked alone."""
         return self.limits.share(IN_PLAY if len(batch) == 1 else TOGETHER).times(len(batch))
 
-    def _batch(self, batch: Sequence[str]) -> list[list[tuple[str, list[GroundTerm]]]]:
+    def _batch(self, batch: Sequence[str]) -> list[list[_Shown]]:
         """Return the shown atoms for each text of a batch."""
         first = self.num_asked
-        answers: list[list[tuple[str, list[GroundTerm]]]] = [[] for _ in batch]
+        answers: list[list[_Shown]] = [[] for _ in batch]
         for symbol in self._answer(batch):
-            (number, _), *terms = terms_of(symbol)
-            if number >= first:
-                answers[number - first].append((symbol.name, terms))
+            name, _, arguments = str(symbol)[:-1].partition("(")
+            number, _, terms = arguments.partition(",")
+            if int(number) >= first:  # the others were read before
+                answers[int(number) - first].append((name, _terms(terms)))
             check()
         return answers
 

@@ -242,12 +242,18 @@ def _path(relations: Sequence[Signature]) -> str:
 
 
 def fixed_depends_on_state(sheet: Sheet) -> Iterator[Flaw]:
-    fixed, first = frozenset({"init", "base", "input"}), frozenset({"init"})
     for given in ("true", "does", "next", "legal", "goal", "terminal"):
-        heads = fixed if given in ("true", "does") else first
-        yield from _depends(
-            sheet, heads, given, f"this relation is the same in every state: derive it without '{given}'"
-        )
+        yield from _depends(sheet, frozenset({"init"}), given, _same_in_every_state(given))
+
+
+def bounds_depend_on_state(sheet: Sheet) -> Iterator[Flaw]:
+    """Check `base` and `input`. If they depend on the state or the moves, they bound nothing, and are not used."""
+    for given in ("true", "does"):
+        yield from _depends(sheet, frozenset({"base", "input"}), given, _same_in_every_state(given))
+
+
+def _same_in_every_state(given: str) -> str:
+    return f"this relation is the same in every state: derive it without '{given}'"
 
 
 def state_depends_on_moves(sheet: Sheet) -> Iterator[Flaw]:
@@ -619,6 +625,7 @@ CHECKS = (
     Check("state-depends-on-moves", "error", True, state_depends_on_moves),
     Check("unsafe-variable", "error", True, unsafe),
     Check("variable-in-fact", "error", True, variable_in_fact),
+    Check("bounds-depend-on-state", "error", False, bounds_depend_on_state),
     Check("output-in-body", "error", False, output_in_body),
     Check("keyword-as-name", "error", False, keyword_as_name),
     Check("not-a-sentence", "error", False, not_a_sentence),

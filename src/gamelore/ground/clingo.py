@@ -89,6 +89,13 @@ class Names:
             self.spellings.append(spelling)
         return self.numbers[name]
 
+    def has_names_of(self, term: Term) -> bool:
+        """Return whether all constants and functions of a term have numbers."""
+        if isinstance(term, Variable):
+            return True
+        arguments = term.args if isinstance(term, Function) else ()
+        return term.name in self.numbers and all(map(self.has_names_of, arguments))
+
     def ground_term(self, term: Term) -> GroundTerm:
         """Return the numbered form of a term. Raises GDLSemanticError for a variable."""
         if isinstance(term, Variable):
@@ -236,10 +243,13 @@ def terms_of(symbol: Any, sizes: dict[Any, int] | None = None) -> tuple[GroundTe
         _refuse_large_terms(symbol, sizes)
     text = str(symbol)
     begin = text.find("(")
-    if begin < 0:
-        return ()
+    return terms_in(text[begin:]) if begin >= 0 else ()
+
+
+def terms_in(text: str) -> tuple[GroundTerm, ...]:
+    """Return the terms of a text in parentheses, as they are in the text of a clingo atom; see `terms_of`."""
     open_: list[list[GroundTerm]] = [[]]
-    for token in TOKEN.findall(text, begin):
+    for token in TOKEN.findall(text):
         if token == "(":
             open_.append([])
             if len(open_) > syntax.MAX_NESTING:

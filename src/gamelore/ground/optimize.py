@@ -552,6 +552,8 @@ def within_bounds(sheet: Rulesheet) -> Rulesheet | None:
     rules = [renamed(rule, AS_WRITTEN) for rule in sheet.rules]
     bounded = {name: _bounded(name, rules) for name in BOUNDS}
     held_back = [rule for rule in rules if _is_bounded(rule, bounded)]
+    if changing_bounds(sheet):
+        return None
     reading = {name for name, _ in RelationGraph(sheet).toward(keyword("legal"))}
     reads_next = any(atom.name == "next" for rule in sheet.rules for atom in syntax.body_atoms(rule))
     if not held_back or reads_next or not reading.isdisjoint(WITHIN):
@@ -566,6 +568,13 @@ def within_bounds(sheet: Rulesheet) -> Rulesheet | None:
         return None
     new = (*_definitions(sheet), *(_outside(rule, everywhere) for rule in held_back), *_ends(goal))
     return Rulesheet((*inside, *new), sheet.text, sheet.path)
+
+
+def changing_bounds(sheet: Rulesheet) -> frozenset[str]:
+    """Return which of `base` and `input` depend on the state or the moves. These are no bounds of all matches."""
+    graph = RelationGraph(sheet)
+    changing = graph.toward(keyword("true")).keys() | graph.toward(keyword("does")).keys()
+    return frozenset(word for word in BOUNDS.values() if keyword(word) in changing)
 
 
 def goal_outside(sheet: Rulesheet) -> int | None:

@@ -29,10 +29,11 @@ import os
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ from ..players.random_streams import stream
 from .figures import file_name
 from .results import Outcome, ResultStore, Setting, Trial, store_path
 from .seats import Beginning, Contender, DuelSeat, ProcessSeat, ProgramSeat, check_platform, is_program
-from .stats import UNKNOWN, Interval, score_interval
+from .stats import UNKNOWN, Interval, complete_rounds, score_interval
 
 STAGE = "duel"  # part of the keys of random streams
 OPENING = "opening"
@@ -513,14 +514,8 @@ class GameScore:
     @cached_property
     def score(self) -> Interval:
         """Mean score of A with its 95 % interval. The samples are the rounds of which all matches are there."""
-        return score_interval([float(np.mean(scores)) for scores in self._rounds()])
-
-    def _rounds(self) -> Iterator[list[float]]:
-        """Yield the scores of each complete round."""
-        rounds: dict[int, list[float]] = {}
-        for row in self.matches.values():
-            rounds.setdefault(row["round"], []).append(self._score_of(row))
-        return (scores for scores in rounds.values() if len(scores) == self.num_roles)
+        rounds = complete_rounds(self.matches.values(), itemgetter("round"), self.num_roles)
+        return score_interval([float(np.mean([self._score_of(row) for row in rows])) for rows in rounds])
 
     def _score_of(self, row: Mapping[str, Any]) -> float:
         return (row["goals"][row["seat"]] or 0) / 100 if row["end"] == "terminal" else 1 / self.num_roles

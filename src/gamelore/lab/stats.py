@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Window = tuple[int, int]
+Match = TypeVar("Match")
 Verdict = Literal["reproduced", "contradicted", "equivalent", "undecided"]
 
 LEVEL = 0.95
@@ -127,6 +128,20 @@ def share_interval(hits: int, num: int) -> Interval:
 
     bounds = stats.binomtest(hits, num).proportion_ci(LEVEL, "exact")
     return Interval(hits / num, float(bounds.low), float(bounds.high), num)
+
+
+def complete_rounds(
+    matches: Iterable[Match], round_of: Callable[[Match], Hashable], size: int = 2
+) -> list[list[Match]]:
+    """Group matches by round; leave out the rounds that lack some of their `size` matches.
+
+    The matches of a round differ only in the seats of the players: two of them are a pair with sides swapped. A round
+    is one sample, because the luck of its opening is the same in all of its matches.
+    """
+    rounds: dict[Hashable, list[Match]] = {}
+    for match in matches:
+        rounds.setdefault(round_of(match), []).append(match)
+    return [own for own in rounds.values() if len(own) == size]
 
 
 def score_interval(scores: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Interval:

@@ -355,9 +355,6 @@ class Course:
         """Store the lesson as it is now, and return it; None as in `store_lesson`."""
         self._stored_at = self.seconds
         lesson, rules = self._present_lesson(), self.game.rules_hash
-        if self._id and (self._lessons.state(rules) or ("",))[0] not in ("", self._id):
-            self.tuition = self._resumed()  # it was deleted, and another one has begun
-            return None
         became, state = self._lessons.put(self.game, lesson), self._lessons.state(rules)
         # another process may have begun with another variant, and taught nothing either
         is_foreign = became == "same" and self._is_new

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import KnowledgeError
-from ..learning.store.lesson_rows import LESSON, OPENINGS, TrialRow
+from ..learning.store.lesson_rows import LESSON, OPENINGS, TrialRow, new_id
 from .advice import Verdict, passed, reason, rival_name, verdict
 from .course import Course, Snapshot, Told, new_pupil
 from .ledger import taken_knob, with_knob
@@ -244,12 +244,10 @@ class MatchMemory:
         If another process has stored one in the meantime, or this one was deleted, nothing more of it is stored.
         """
         lessons, self._num_generations = self._memory.lessons, fresh.teacher.generation
-        state = lessons.state(self._game.rules_hash)
-        self._is_first = (state[0] if state is not None else "") == self._lesson_id
-        if self._is_first:
-            lesson = stored(self._game, fresh.teacher.pause(), fresh.linear_seconds, fresh.teacher.informed)
-            lessons.put(self._game, replace(lesson, id=self._lesson_id))
-            self._lesson_id = (lessons.state(self._game.rules_hash) or ("",))[0]
+        lesson = stored(self._game, fresh.teacher.pause(), fresh.linear_seconds, fresh.teacher.informed)
+        former, self._lesson_id = self._lesson_id, self._lesson_id or new_id()
+        became = lessons.put(self._game, replace(lesson, id=self._lesson_id), former)
+        self._is_first = became != "behind"
 
     @property
     def is_done(self) -> bool:

@@ -98,12 +98,17 @@ WITHOUT = "without"
 
 Stored: TypeAlias = Literal["stored", "same", "behind"]
 """What became of a lesson: "same" if the store has it already, "behind" if the store has one that was taught longer, or
-none any more because the lesson was deleted."""
+not any more the lesson that it would replace."""
 
 
 def _state_number(generation: int, decision: float | None) -> int:
     """Return the number of the value of a lesson in this generation, see `StoredLesson.snapshot`."""
     return generation + (decision is not None)
+
+
+def new_id() -> str:
+    """Return an id that no other lesson has."""
+    return secrets.token_hex(8)
 
 
 @dataclass(frozen=True)
@@ -344,17 +349,22 @@ class Lessons:
             rows = connection.execute("SELECT id, walks FROM lesson WHERE game = ?", [game])
             return next(iter(typed(rows, tuple[Line, Count])), None)
 
-    def put(self, game: Game, lesson: StoredLesson) -> Stored:
+    def put(self, game: Game, lesson: StoredLesson, former: str | None = None) -> Stored:
         """Store a lesson in place of the one before, unless that has more walks, or as many and the same decision.
 
         A lesson without a value makes way for any with one. The values of the generations before stay if the lesson
-        before has the same id. A lesson with an id is not stored if there is none before: it was deleted.
+        before has the same id.
+
+        former: id of the lesson that may be replaced, or "" to store only if there is none; None: a lesson with an id
+            replaces only itself, and one without an id any. If the store has another one, or none any more because it
+            was deleted, the lesson is not stored.
         """
+        replaced = former if former is not None else lesson.id or None
         shapes = rule_shapes(game.rulesheet).tobytes()
         with self._writing(game) as (connection, number):
             before = connection.execute(_WALKS, [number]).fetchone()
             informed = UNDECIDED if lesson.decision is None else lesson.decision
-            if before is None and lesson.id:
+            if replaced is not None and replaced != (before[-1] if before is not None else ""):
                 return "behind"
             if before is not None and before[0] >= lesson.walks and (before[2] or lesson.snapshot < 0):
                 if before[0] > lesson.walks:
@@ -374,7 +384,7 @@ class Lessons:
     ) -> None:
         """Write the rows of a lesson. `before`: those cells of the lesson before that `_WALKS` reads."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        created, former = before[3:] if before is not None else (now, secrets.token_hex(8))
+        created, former = before[3:] if before is not None else (now, new_id())
         made = lesson.version or version("gamelore"), lesson.created or created, lesson.updated or now
         own = lesson.id or former
         if own != former:

@@ -20,6 +20,7 @@ from operator import call
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakValueDictionary
 
 from ...errors import GameloreError
 from ...files import time_of_change, write_whole
@@ -37,7 +38,8 @@ STOP_SECONDS = 20.0  # for a job to end by itself; players may learn from their 
 MOST_CLOCK, MOST_PAUSE, MOST_MATCHES, MOST_AT_ONCE = 600, 10, 1000, 10
 MOST_PORT = (1 << 16) - 1
 MOST_SERIES = 200  # on disk; the oldest are removed
-MOST_VIEWS = 200  # pictures of a series that are kept in memory
+MOST_OPEN = 20  # series in memory beside those that go on or that a page shows
+MOST_VIEWS, MOST_TURNS = 200, 50  # pictures, and matches with their turns, of a series that are kept in memory
 PLAN, PROGRESS, ALL_RECORDS = "plan.json", "progress.json", "records.jsonl"  # files in the folder of a series
 log = logging.getLogger(__name__)
 
@@ -344,7 +346,7 @@ class SeriesRun(WatchedJob):
         super().__init__(processes, tell)
         self.id, self.folder, self.plan = id, folder, plan
         self._num_kept = -1  # finished matches in the kept progress
-        self._turns: dict[int, list[MatchTurn]] = {}
+        self._turns: OrderedDict[int, list[MatchTurn]] = OrderedDict()
         self._views: OrderedDict[tuple[tuple[str, ...], ...], View] = OrderedDict()
 
     @classmethod
@@ -400,6 +402,8 @@ class SeriesRun(WatchedJob):
         """
         if number not in self._turns and any(number == finished[0] for finished in self.finished):
             self._turns[number] = await asyncio.to_thread(self._recorded_turns, number)
+            while len(self._turns) > MOST_TURNS:
+                self._turns.popitem(last=False)
         if number in self._turns:
             return self._turns[number]
         if (live := self.live) is not None and live["number"] == number:
@@ -492,7 +496,8 @@ class NetworkDesk:
     def __init__(self, folder: Path, processes: RuleProcesses) -> None:
         self._folder, self._processes = folder, processes
         self.servers: dict[str, ServerRun] = {}
-        self._series: dict[str, SeriesRun] = {}
+        self._series: WeakValueDictionary[str, SeriesRun] = WeakValueDictionary()  # pages hold those that they show
+        self._open: OrderedDict[str, SeriesRun] = OrderedDict()  # the last ones, and those that go on
         self._watchers: Watchers[Callable[[], None]] = Watchers(self.stop)
         kept = _by_age(folder)
         for path in kept[MOST_SERIES:]:
@@ -534,20 +539,42 @@ class NetworkDesk:
             series.keep()
         except OSError as error:
             raise GameloreError(f"expected to write to {series.folder}, got {error}; make room there") from None
-        self._series[id] = series
         self._kept.insert(0, id)
+        self._hold(series)
         series.start()
+        self._drop_oldest()
         self._watchers.end_unless_watched()
         return series
 
     def series(self, id: str) -> SeriesRun:
         """Return the series with an id. Raise GameloreError if there is none."""
-        if id not in self._series:
+        series = self._series.get(id)
+        if series is None:
             folder = self._folder / id
             if not KEPT_ID.fullmatch(id) or not folder.is_dir():
                 raise GameloreError("expected the address of a series, got one that is not kept here; begin a new one")
-            self._series[id] = SeriesRun.read(folder, self._processes, self._tell)
-        return self._series[id]
+            series = SeriesRun.read(folder, self._processes, self._tell)
+        return self._hold(series)
+
+    def _hold(self, series: SeriesRun) -> SeriesRun:
+        """Keep a series in memory until MOST_OPEN others were asked for; return it."""
+        self._series[series.id] = self._open[series.id] = series
+        self._open.move_to_end(series.id)
+        for old in [old for old in list(self._open.values())[:-MOST_OPEN] if not old.is_on]:
+            del self._open[old.id]
+        return series
+
+    def _drop_oldest(self) -> None:
+        """Remove the oldest series, with their records, while there are more than MOST_SERIES."""
+        for id in self._kept[MOST_SERIES:]:
+            if (series := self._series.get(id)) is None or not series.is_on:
+                self._remove(id)
+
+    def _remove(self, id: str) -> None:
+        self._series.pop(id, None)
+        self._open.pop(id, None)
+        self._kept.remove(id)
+        shutil.rmtree(self._folder / id, ignore_errors=True)
 
     def kept(self, most: int) -> Iterator[SeriesRun]:
         """Yield the series that began last, at most so many."""
@@ -561,9 +588,7 @@ class NetworkDesk:
     def delete(self, series: SeriesRun) -> None:
         """Remove a series that does not go on, with its records."""
         if not series.is_on and series.id in self._kept:
-            self._series.pop(series.id, None)
-            self._kept.remove(series.id)
-            shutil.rmtree(series.folder, ignore_errors=True)
+            self._remove(series.id)
             self._tell()
 
     def _tell(self) -> None:
