@@ -9,10 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from bounded_sheets import LEAVING_BASE
 from conftest import ONE_SHOT
 from gamelore import load
 from gamelore.catalogue import play_matches, player
 from gamelore.errors import GameloreError
+from gamelore.game.game import Game, make
+from gamelore.gdl.limits import Limits
+from gamelore.gdl.syntax import parse
 from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
@@ -26,6 +30,14 @@ from gamelore.search.startclock import Pupil
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
 from gamelore.search.tree import Tree, compact
+
+
+def leaving_base() -> Game:
+    """Return a game whose matches leave its bounds, where the reasoner plays."""
+    game = make(parse(LEAVING_BASE), "bounded", limits=Limits(seconds=5, literals=20_000))
+    assert game.is_bounded
+    return game
+
 
 SIDES = [("gamelore:simulations=300", "random"), ("random", "gamelore:simulations=300")]
 
@@ -703,3 +715,14 @@ def test_teaching_with_a_budget_ends_with_the_startclock() -> None:
     prepared = player._prepared_for(load("connectfour"), 0.2, monotonic() + 0.2)
     assert prepared is not None
     assert not prepared.is_done
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_reasoner_plays_in_a_single_thread(shared: bool) -> None:
+    """It keeps states in tables without a lock: with two threads, it ended in an IndexError, or the process did."""
+    for game in (load("tictactoe", engine="reasoner"), leaving_base()):
+        search, alone = Search(game, threads=2, shared=shared), Search(game)
+        for each in (search, alone):
+            each.begin(game.initial, stream(1))
+            assert each.run(20) == 20
+        assert search.moves(0) == alone.moves(0)

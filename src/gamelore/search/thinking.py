@@ -128,7 +128,8 @@ class Search:
         game: game of the match
         settings: parameters of the growth
         memory: limit on the memory of the trees in MiB. If a tree is full, its nodes with the fewest visits are dropped
-        threads: number of threads
+        threads: number of threads; a game whose states the reasoner plays has one, because the reasoner keeps the
+            states that it sees in tables without a lock
         shared: whether the threads share a tree; they do not where several roles choose at the same time by another
             method than decoupled UCT
     """
@@ -144,6 +145,7 @@ class Search:
         self.game = game
         self.settings = settings or GrowthSettings()
         self.num_walks, self._seconds = 0, 0.0
+        threads = 1 if game.uses_reasoner else threads
         trees = 1 if shared and self.settings.shares_trees else threads
         self._stems = [Stem(game, self.settings, memory / trees, threads if trees == 1 else 1) for _ in range(trees)]
         self._assumption = first_assumption(game, self.settings.max_plies)
