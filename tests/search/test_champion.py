@@ -726,3 +726,16 @@ def test_the_reasoner_plays_in_a_single_thread(shared: bool) -> None:
             each.begin(game.initial, stream(1))
             assert each.run(20) == 20
         assert search.moves(0) == alone.moves(0)
+
+
+@pytest.mark.parametrize(("name", "threads"), [("connectfour", 1), ("connect3", 2)])
+def test_with_a_budget_of_simulations_a_clock_changes_nothing(name: str, threads: int) -> None:
+    """Neither a slow search before nor slices of time do, as long as the clock has time for all simulations."""
+    moves = []
+    for seconds_of_batch, seconds in ((0.0, None), (30.0, 60.0), (0.0, 60.0)):
+        search = Search(load(name), threads=threads)
+        search.begin(search.game.initial, stream(1))
+        search._each = seconds_of_batch
+        search.run(30_000, None if seconds is None else monotonic() + seconds)
+        moves.append(search.moves(0))
+    assert moves[0] == moves[1] == moves[2]

@@ -215,8 +215,10 @@ class Search:
         Returns:
             The number of walks.
         """
+        # with a budget of simulations, the size of batches must not depend on how long others took
+        is_timed = simulations is None and deadline is not None
         for stem in self._stems:
-            stem.grower.least = self._least(None if deadline is None else deadline - monotonic())
+            stem.grower.least = self._least(deadline - monotonic() if is_timed else None)
         return self._run(simulations if simulations is not None else _NO_LIMIT, deadline, chooser)
 
     def ponder(self, deadline: float | None) -> int:
@@ -247,7 +249,9 @@ class Search:
                     if sum(left) == limit:  # the estimate may be too long, and then nothing would ever fit
                         self._each *= _FORGETTING
                     break
-                batches, seconds = _NO_LIMIT, min(self._slice, deadline - begin)
+                seconds = deadline - begin
+                if limit == _NO_LIMIT:
+                    batches, seconds = _NO_LIMIT, min(self._slice, seconds)
             room = pause if deadline is None else deadline - begin
             if self.visits == 0:  # where nothing has been searched yet, there is no move to make without room
                 room = None
@@ -263,7 +267,7 @@ class Search:
             self._note_time(monotonic() - begin, grown[0].batches)
             if pause is not None and sum(left) < limit:
                 break
-            if deadline is None and pause is None:  # by number: a proof ends the search of all threads after a call
+            if limit < _NO_LIMIT:  # by number: a proof ends the search of all threads after a call
                 batches = min(MOST_BATCHES, 2 * batches)
             if chooser is not None and deadline is not None:
                 now = monotonic()
