@@ -25,16 +25,17 @@ from gamelore.search import champion, growth, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
 from gamelore.search.growth import Grown
+from gamelore.search.proofs import first_assumption
 from gamelore.search.settings import ChampionSettings, GrowthSettings
 from gamelore.search.startclock import Pupil
-from gamelore.search.teaching import Teacher
+from gamelore.search.teaching import Teacher, can_be_taught
 from gamelore.search.thinking import Search
-from gamelore.search.tree import Tree, compact
+from gamelore.search.tree import UNRELATED, Tree, compact
 
 
-def leaving_base() -> Game:
+def leaving_base(rules: str = LEAVING_BASE) -> Game:
     """Return a game whose matches leave its bounds, where the reasoner plays."""
-    game = make(parse(LEAVING_BASE), "bounded", limits=Limits(seconds=5, literals=20_000))
+    game = make(parse(rules), "bounded", limits=Limits(seconds=5, literals=20_000))
     assert game.is_bounded
     return game
 
@@ -739,3 +740,26 @@ def test_with_a_budget_of_simulations_a_clock_changes_nothing(name: str, threads
         search.run(30_000, None if seconds is None else monotonic() + seconds)
         moves.append(search.moves(0))
     assert moves[0] == moves[1] == moves[2]
+
+
+def test_a_game_that_leaves_its_bounds_keeps_to_the_clock() -> None:
+    """Outside of them the reasoner plays. A batch of all lanes, whose playouts nothing stops, took twenty seconds."""
+    ticks = " ".join(f"(tick {i} {i + 1})" for i in range(4, 60))
+    game = leaving_base(LEAVING_BASE.replace("(true (clock 4))", "(true (clock 60))") + ticks)
+    search = Search(game)
+    search.begin(game.initial, stream(1))
+    begin = monotonic()
+    search.run(deadline=begin + 0.5)
+    assert monotonic() - begin < 3.0
+    assert search.visits > 0
+
+
+def test_a_bounded_game_counts_as_one_of_the_reasoner() -> None:
+    """Its playouts can be withdrawn, nothing is taught by them, and nothing thinks ahead."""
+    game = leaving_base()
+    assert not can_be_taught(game)
+    assert first_assumption(game, 1000) == UNRELATED
+    thinker, state = player("gamelore"), MatchState(PositionGraph(game))
+    thinker.prepare(game, 0)
+    thinker.begin(0, state.started(0))
+    assert not thinker.ponder(turn_of(state, 0, soon()))

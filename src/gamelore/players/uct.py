@@ -60,7 +60,7 @@ def playout_goals(
     once the deadline, in seconds of `monotonic()`, has passed.
     """
     trees, each, words = states.shape
-    if game.engine == "reasoner":
+    if game.uses_reasoner:
         streams = extend(keys[:, None], np.arange(each)).ravel()
         reasoned = _reasoned(game, states.reshape(-1, words), streams, max_plies, deadline)
         return None if reasoned is None else reasoned.reshape(trees, each, game.num_roles)

@@ -198,7 +198,7 @@ class Gamelore(Player):
         if search.num_walks:
             return
         search.begin(lane.game.initial, np.uint64(0))
-        for _ in range(2 if lane.game.engine != "reasoner" else 0):  # which has no code
+        for _ in range(0 if lane.game.uses_reasoner else 2):  # where a walk may take seconds
             search.run(_REHEARSED)
 
     def _choice(self, lane: _Lane, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
@@ -301,7 +301,7 @@ class Gamelore(Player):
         lane = self._lane(game, 0)
         if lane.search is not None:
             return
-        if game.num_roles == 1 and game.engine != "reasoner":
+        if game.num_roles == 1 and not game.uses_reasoner:
             puzzle = self._puzzle_of(lane)
             puzzle.begin(game.initial, np.uint64(0))
             puzzle.run(1)
@@ -321,7 +321,7 @@ class Gamelore(Player):
         player does not think ahead on it.
         """
         game = turn.graph.game
-        if not self.settings.ponder or game.engine == "reasoner" or self._solution_of(game) is not None:
+        if not self.settings.ponder or game.uses_reasoner or self._solution_of(game) is not None:
             return False
         lane = self._lane(game, int(turn.lanes[0]))
         if game.num_roles == 1:
@@ -432,7 +432,7 @@ class Gamelore(Player):
         growth = lane.prepared.growth if lane.prepared is not None else self.settings.growth
         if lane.search is None or (lane.chosen is None and lane.search.settings != growth):
             is_timed = not self.settings.simulations and (self.settings.seconds is not None or self._has_clock)
-            cores = min(num_cores(), _MOST_THREADS) if is_timed and lane.game.engine != "reasoner" else 1
+            cores = min(num_cores(), _MOST_THREADS) if is_timed and not lane.game.uses_reasoner else 1
             memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _OF_PUZZLE)
             lane.search = Search(lane.game, growth, memory, self.settings.threads or cores, shared=is_timed)
             lane.plies = None

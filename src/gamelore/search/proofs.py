@@ -298,7 +298,7 @@ def first_assumption(game: Game, max_plies: int) -> int:
     the search, see `growth.as_assumed`. The playouts are made once for each game, because they take almost a second in
     games such as amazons.
     """
-    if game.num_roles < 2 or game.engine == "reasoner":
+    if game.num_roles < 2 or game.uses_reasoner:
         return UNRELATED
     assumptions = _ASSUMPTIONS.setdefault(game, {})
     if max_plies not in assumptions:

@@ -182,8 +182,8 @@ class TeachingState:
 
 
 def can_be_taught(game: Game) -> bool:
-    """Return whether a teacher helps in a game: it has opponents and a circuit, and not too many facts."""
-    return game.num_roles > 1 and game.engine != "reasoner" and 64 * game.num_words <= _MOST_FACTS
+    """Return whether a teacher helps in a game: it has opponents, a circuit for all states, and not too many facts."""
+    return game.num_roles > 1 and not game.uses_reasoner and 64 * game.num_words <= _MOST_FACTS
 
 
 def teaching_key(seed: int, game: Game) -> np.uint64:

@@ -150,7 +150,7 @@ class Search:
         self._stems = [Stem(game, self.settings, memory / trees, threads if trees == 1 else 1) for _ in range(trees)]
         self._assumption = first_assumption(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
-        self._slice = SLICE if game.engine != "reasoner" else inf  # whose playouts take longer, and are in Python
+        self._slice = SLICE if not game.uses_reasoner else inf  # whose playouts take longer, and are in Python
         self.key = np.uint64(0)
         self._has_begun = False
         self._pool = ThreadPoolExecutor(trees - 1) if trees > 1 else None
