@@ -340,3 +340,11 @@ def test_a_budget_is_kept_by_the_clock() -> None:
 def test_by_the_clock_the_trees_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(uct.FOREST_VARIABLE, "1")
     assert 1000 < visits(searched(monotonic() + 3600, clock=True)) < 100_000
+
+
+def test_with_seconds_the_trees_are_bounded_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a bound this search takes all of its seconds, and more and more memory."""
+    monkeypatch.setenv(uct.FOREST_VARIABLE, "1")
+    begin = monotonic()
+    assert 1000 < visits(searched(None, seconds=20)) < 100_000
+    assert monotonic() - begin < 15
