@@ -348,3 +348,18 @@ def test_with_seconds_the_trees_are_bounded_as_well(monkeypatch: pytest.MonkeyPa
     begin = monotonic()
     assert 1000 < visits(searched(None, seconds=20)) < 100_000
     assert monotonic() - begin < 15
+
+
+def test_a_turn_without_a_time_limit_is_not_copied(graph_of, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, turns = graph_of("tictactoe"), list[Turn]()
+    choose = UCT._choose
+
+    def noted(self: UCT, turn: Turn, part: np.ndarray) -> np.ndarray:
+        turns.append(turn)
+        return choose(self, turn, part)
+
+    monkeypatch.setattr(UCT, "_choose", noted)
+    turn = turn_at(graph, graph.start, 0, times=2)
+    UCT(SearchSettings(simulations=10)).choose(turn)
+    UCT(SearchSettings(seconds=0)).choose(turn)
+    assert [each is turn for each in turns] == [True, False]

@@ -509,7 +509,8 @@ class UCT(Player):
         size = max(
             1, NODES_AT_ONCE // (self.settings.simulations or 1)
         )  # without a number of simulations: all lanes at once, because they share the time
-        turn = replace(turn, deadline=_deadline(self.settings, turn.deadline))  # for all parts together
+        if self.settings.seconds is not None:
+            turn = replace(turn, deadline=_deadline(self.settings, turn.deadline))  # for all parts together
         for begin in range(0, len(several), size):
             part = several[begin : begin + size]
             choices[part] = self._choose(turn, part)
