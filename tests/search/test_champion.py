@@ -343,6 +343,14 @@ def test_lanes_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Gamelore()._memory(0) == 50
 
 
+def test_more_than_a_thousand_lanes_share_the_memory() -> None:
+    """A power of two is no float from lane 1,023 on; and 16 MiB for each of so many lanes are too much."""
+    made = player("gamelore:memory=1024")
+    assert isinstance(made, Gamelore)
+    assert [made._memory(lane) for lane in (63, 127, 1023, 4095)] == [16, 8, 1, 0.25]
+    assert sum(map(made._memory, range(4096))) < 8 * 1024
+
+
 def test_a_move_is_chosen_by_the_lower_bound_of_its_value() -> None:
     """With 182 walks, width 0.5: 50 - 50 * sqrt(ln 182 / 100) = 38.6, 60 - 12.8 = 47.2 and 70 - 80.7 = -10.7."""
 

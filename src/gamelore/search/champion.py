@@ -18,6 +18,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import ldexp
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -48,6 +49,7 @@ DEFAULT_SIMULATIONS = 10_000
 _FAST = 1e6  # walks per second of a search that has not begun yet, at most
 _REHEARSED = 32  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
+_MANY_LANES = 64  # trees of further lanes may have to do with less
 _MOST_THREADS = 4  # by default: they share a tree, whose lock each of them has for about a fifth of the time
 _SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
 _OF_SOLVER = 0.5  # of the memory, until the game is solved or given up
@@ -440,7 +442,8 @@ class Gamelore(Player):
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
-        return float(max(self._limit / 2 ** (lane + 1), _LEAST_MEMORY))
+        least = _LEAST_MEMORY * min(1.0, _MANY_LANES / (lane + 1))
+        return max(ldexp(self._limit, -lane - 1), least)  # a power of 2 overflows from lane 1,023 on
 
     @property
     def _limit(self) -> float:
