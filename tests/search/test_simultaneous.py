@@ -20,7 +20,7 @@ from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.simultaneous import _estimate
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
-from gamelore.search.tree import LISTED, MOVER, NOBODY, PARENT, PROVED, STAGE, VISITS, Tree, TreeArrays
+from gamelore.search.tree import LISTED, MOVER, NOBODY, PARENT, PROVED, STAGE, VISITS, Tree, TreeArrays, child_of
 from gamelore.search.value import LinearValue
 
 Matrix = list[list[int]]
@@ -339,3 +339,25 @@ def test_moves_of_three_roles_have_the_sums_of_their_own_goals() -> None:
     assert right == pytest.approx((2 * 20 + 50 + 100) / 4, abs=30)
     assert all(value * 16 % 10 == pytest.approx(0, abs=1e-6) for value in (left, right))
     assert tree.arrays.nodes[0, STAGE] != PROVED
+
+
+def test_the_children_of_a_node_without_a_mover_are_found_by_their_joint_moves() -> None:
+    """There are 1,600 of them; the table that finds them grows, and is made again when the tree drops nodes."""
+    size = 40
+    game = matrix_game([[(i * j) % 101 for j in range(size)] for i in range(size)])
+    tree = Tree(game, 8192, 200_000)
+    tree.start(game.initial)
+    grower(game, GrowthSettings(exploration=20.0)).grow(tree, 20_000, stream(1), (0, 10_000))
+    for _ in range(2):
+        arrays, num_nodes = tree.arrays, tree.num_nodes
+        assert num_nodes > 1200
+        for node in range(1, num_nodes):
+            assert child_of(arrays, 0, arrays.joint[node, :2].copy()) == node
+        missing = {(i, j) for i in range(size) for j in range(size)} - set(
+            map(tuple, arrays.joint[1:num_nodes, :2].tolist())
+        )
+        for joint in missing:
+            assert child_of(arrays, 0, np.array(joint, np.int32)) == -1
+        tree.prune()
+    tree.start(game.initial)
+    assert child_of(tree.arrays, 0, np.zeros(2, np.int32)) == -1

@@ -37,7 +37,7 @@ from ..players.kernel import I32, F64x2, inlined
 from ..players.random_streams import mix
 from .proofs import proved_value
 from .settings import GrowthSettings
-from .tree import CHILD, FIRST, PROVED, STAGE, VISITS, TreeArrays, sibling_with
+from .tree import FIRST, PROVED, STAGE, VISITS, TreeArrays, sibling_with
 
 UCT, REGRET, EXP3 = range(3)
 _METHODS = {"uct": UCT, "regret": REGRET, "exp3": EXP3}
@@ -135,21 +135,15 @@ def _collect_children(tree: TreeArrays, node: int, choices: I32) -> int:
 
     There they stand at the entry of this move.
     """
-    roles, exact = choices.size, -1
-    child = int(tree.nodes[node, CHILD])
-    while child >= 0:
-        different, own, first = 0, 0, int(tree.nodes[node, FIRST])
-        for role in range(roles):
-            if tree.joint[child, role] != choices[role]:
-                different += 1
-                own = first + int(tree.joint[child, role])
-            first += int(tree.counts[node, role])
-        if different == 0:
-            exact = child
-        elif different == 1:
-            tree.child[own] = child
-        child = int(tree.joint[child, roles])
-    return exact
+    first = int(tree.nodes[node, FIRST])
+    for role in range(choices.size):
+        drawn, count = choices[role], int(tree.counts[node, role])
+        for other in range(count if count > 1 else 0):
+            choices[role] = other
+            tree.child[first + other] = sibling_with(tree, node, choices)
+        choices[role] = drawn
+        first += count
+    return sibling_with(tree, node, choices)
 
 
 @inlined

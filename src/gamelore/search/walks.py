@@ -387,8 +387,7 @@ def attach(
 
     Where an earlier walk has done so, or another thread, a walk ends at this node.
     """
-    if transpositions:
-        make_slots(tree, count)
+    make_slots(tree, count)
     for i in range(count):
         walk = int(batch.order[i])
         parent, edge = int(batch.steps[batch.lasts[walk], 0]), int(batch.steps[batch.lasts[walk], 1])
