@@ -99,7 +99,8 @@ class TreeArrays(NamedTuple):
     lock     int64[2], what a thread has while it changes a tree that it shares, see `players.kernel.acquire`
     actions  int32[moves]
     child    int32[moves], the child that a mover's move leads to, or -1; without a mover, see simultaneous.py
-    also     int32[moves], the next move that leads to the same child, or -1; the first is EDGE of the child
+    also     int32[moves], the next move that leads to the same child, or -1; the first is EDGE of the child. Without a
+             mover, see simultaneous.py
     visits   int32[moves], how often the role chose the move, and the virtual visits of its prior, see value.py
     sums     float64[moves], sum of the values of these visits for the role; each value is from 0 to 1
     closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
