@@ -32,6 +32,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -43,6 +44,7 @@ from ..analysis.symmetry import StepCounter, Symmetries, step_counter
 from ..circuit.cache import folder, key_of
 from ..errors import GameloreError
 from ..files import whole_file
+from ..players.kernel import load_kernels
 from ..players.position_graph import find_rows
 from .retrograde import OPEN, Moves, values
 from .statespace import (
@@ -257,8 +259,15 @@ def _from_file(game: Game, memory: int, symmetry: bool, patience: float, progres
     return solution
 
 
+def _load_code() -> None:
+    """Load what every solution needs, so that this does not count as its time."""
+    load_kernels()
+    import_module("scipy.special")  # for the estimate of the number of positions
+
+
 def _worked_out(game: Game, memory: int, symmetry: bool, patience: float, progress: Progress) -> Solution:
     """Solve a game, without its step counter if possible."""
+    _load_code()
     begin = time.process_time()
     trivial = Symmetries.trivial(game)
     sample_matches(TurnGame(game, Canonical(trivial)))  # before the search for symmetries
