@@ -203,3 +203,21 @@ def test_large_sums_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(calls) < 0.75 * needed, "the parts are found, and their first positions"
     monkeypatch.setattr(nimbers, "MOST_MOVES", needed)
     assert sum_of(game).nimbers == plain.nimbers
+
+
+class Counted(dict[bytes, int]):
+    """Numbers that count how often they are looked up."""
+
+    times = 0
+
+    def __getitem__(self, key: bytes) -> int:
+        self.times += 1
+        return super().__getitem__(key)
+
+
+def test_parts_that_a_move_leaves_alone_are_looked_up_once() -> None:
+    game = load(heaps(1, 4, 6))
+    plain = sum_of(game)
+    theory = ImpartialSum(plain.whole, tuple(map(Counted, plain.nimbers)), plain.is_misere)
+    assert theory.winning(game.initial, 0) == plain.winning(game.initial, 0)
+    assert [own.times for own in theory.nimbers] == [1 + 1, 1 + 4, 1 + 6]  # type: ignore[attr-defined]

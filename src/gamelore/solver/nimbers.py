@@ -52,16 +52,28 @@ class ImpartialSum:
 
     def mover_loses(self, state: States) -> bool:
         """Return whether the role to move loses in a state, uint64[words], if the other one plays perfectly."""
-        heaps = [own[(state & part.mask).tobytes()] for part, own in zip(self.whole.parts, self.nimbers, strict=True)]
-        total = int(np.bitwise_xor.reduce(np.array(heaps)))
-        return total == int(self.is_misere and max(heaps) <= 1)
+        return bool(self._losing(state[None])[0])
 
     def winning(self, state: States, role: int) -> list[int]:
         """Return the indices of the winning moves among the legal moves of the role that has the turn."""
         game = self.whole.game
         joint = game.legal(state[None]).joint_moves(role, _ROLES)
         following = game.next(np.repeat(state[None], len(joint), axis=0), joint)
-        return [index for index, after in enumerate(following) if self.mover_loses(after)]
+        return np.flatnonzero(self._losing(np.concatenate([state[None], following]))[1:]).tolist()
+
+    def _losing(self, states: States) -> NDArray[np.bool_]:
+        """Return whether the role to move loses in each of the states, uint64[n, words], see `mover_loses`.
+
+        Parts that are as in the first state are looked up once: after a move, these are all but one.
+        """
+        heaps = np.empty((len(states), len(self.nimbers)), np.int64)
+        for number, (part, own) in enumerate(zip(self.whole.parts, self.nimbers, strict=True)):
+            positions = states & part.mask
+            heaps[:, number] = own[positions[0].tobytes()]
+            for row in np.flatnonzero((positions != positions[0]).any(axis=1)).tolist():
+                heaps[row, number] = own[positions[row].tobytes()]
+        losing: NDArray[np.bool_] = np.bitwise_xor.reduce(heaps, axis=1) == (self.is_misere & (heaps.max(axis=1) <= 1))
+        return losing
 
 
 @dataclass
