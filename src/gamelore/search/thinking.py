@@ -216,9 +216,9 @@ class Search:
             The number of walks.
         """
         # with a budget of simulations, the size of batches must not depend on how long others took
-        is_timed = simulations is None and deadline is not None
+        seconds = None if deadline is None or simulations is not None else deadline - monotonic()
         for stem in self._stems:
-            stem.grower.least = self._least(deadline - monotonic() if is_timed else None)
+            stem.grower.least = self._least(seconds)
         return self._run(simulations if simulations is not None else _NO_LIMIT, deadline, chooser)
 
     def ponder(self, deadline: float | None) -> int:
