@@ -44,7 +44,6 @@ from ..analysis.symmetry import StepCounter, Symmetries, step_counter
 from ..circuit.cache import folder, key_of
 from ..errors import GameloreError
 from ..files import whole_file
-from ..players.kernel import load_kernels
 from ..players.position_graph import find_rows
 from .retrograde import OPEN, Moves, values
 from .statespace import (
@@ -260,8 +259,7 @@ def _from_file(game: Game, memory: int, symmetry: bool, patience: float, progres
 
 
 def _load_code() -> None:
-    """Load what every solution needs, so that this does not count as its time."""
-    load_kernels()
+    """Import what every solution needs, so that this does not count as its time."""
     import_module("scipy.special")  # for the estimate of the number of positions
 
 
