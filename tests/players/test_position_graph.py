@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gamelore import GameloreError
+from gamelore import GameloreError, load
 from gamelore.players import position_graph
 from gamelore.players.position_graph import PositionGraph
 
@@ -207,3 +207,19 @@ def test_distinct_rows_keep_their_order(graph_of) -> None:
     for _ in range(2):  # no trace is left behind
         assert graph.distinct([4, 2, 4, 0, 2, 9]).tolist() == [4, 2, 0, 9]
     assert graph.distinct([]).tolist() == []
+
+
+def test_walks_through_positions_with_more_joint_moves_than_an_integer_counts() -> None:
+    """70 roles with two moves each have 2^70 joint moves; the number of the last one was -1, as of no legal move."""
+    roles = " ".join(f"(role r{number}) (legal r{number} up) (legal r{number} down)" for number in range(70))
+    rules = roles + " (init (at here)) (<= (next (at there)) (does r0 down)) (<= (next (at here)) (does r0 up))"
+    rules += " (<= terminal (true (at there))) (<= (goal ?r 100) (role ?r))"
+    graph = PositionGraph(load(rules))
+    rows = np.repeat(np.int32(graph.start), 3)
+    choices = np.stack([np.zeros(70), np.ones(70), np.arange(70) % 2]).astype(np.int32)
+    after = graph.successor(rows, choices)
+    assert graph.game.move_text(0, int(graph.legal(graph.start, 0)[0])) == "up"
+    assert graph.terminal[after].tolist() == [False, True, False]
+    choices[1, 69] = 2
+    with pytest.raises(IndexError):
+        graph.successor(rows, choices)

@@ -340,3 +340,26 @@ def test_a_budget_is_kept_by_the_clock() -> None:
 def test_by_the_clock_the_trees_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(uct.FOREST_VARIABLE, "1")
     assert 1000 < visits(searched(monotonic() + 3600, clock=True)) < 100_000
+
+
+def test_with_seconds_the_trees_are_bounded_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a bound this search takes all of its seconds, and more and more memory."""
+    monkeypatch.setenv(uct.FOREST_VARIABLE, "1")
+    begin = monotonic()
+    assert 1000 < visits(searched(None, seconds=20)) < 100_000
+    assert monotonic() - begin < 15
+
+
+def test_a_turn_without_a_time_limit_is_not_copied(graph_of, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, turns = graph_of("tictactoe"), list[Turn]()
+    choose = UCT._choose
+
+    def noted(self: UCT, turn: Turn, part: np.ndarray) -> np.ndarray:
+        turns.append(turn)
+        return choose(self, turn, part)
+
+    monkeypatch.setattr(UCT, "_choose", noted)
+    turn = turn_at(graph, graph.start, 0, times=2)
+    UCT(SearchSettings(simulations=10)).choose(turn)
+    UCT(SearchSettings(seconds=0)).choose(turn)
+    assert [each is turn for each in turns] == [True, False]

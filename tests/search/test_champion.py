@@ -9,10 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from bounded_sheets import LEAVING_BASE
 from conftest import ONE_SHOT
 from gamelore import load
 from gamelore.catalogue import play_matches, player
 from gamelore.errors import GameloreError
+from gamelore.game.game import Game, make
+from gamelore.gdl.limits import Limits
+from gamelore.gdl.syntax import parse
 from gamelore.matches.match import MatchState
 from gamelore.players.player import Turn
 from gamelore.players.position_graph import PositionGraph
@@ -21,11 +25,20 @@ from gamelore.search import champion, growth, thinking, tree
 from gamelore.search.champion import Gamelore
 from gamelore.search.choice import MoveReport, best_of, rank, reports_of, together
 from gamelore.search.growth import Grown
+from gamelore.search.proofs import first_assumption
 from gamelore.search.settings import ChampionSettings, GrowthSettings
 from gamelore.search.startclock import Pupil
-from gamelore.search.teaching import Teacher
+from gamelore.search.teaching import Teacher, can_be_taught
 from gamelore.search.thinking import Search
-from gamelore.search.tree import Tree, compact
+from gamelore.search.tree import UNRELATED, Tree, compact
+
+
+def leaving_base(rules: str = LEAVING_BASE) -> Game:
+    """Return a game whose matches leave its bounds, where the reasoner plays."""
+    game = make(parse(rules), "bounded", limits=Limits(seconds=5, literals=20_000))
+    assert game.is_bounded
+    return game
+
 
 SIDES = [("gamelore:simulations=300", "random"), ("random", "gamelore:simulations=300")]
 
@@ -328,6 +341,14 @@ def test_lanes_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [made._memory(lane) for lane in (0, 1, 2, 9)] == [128, 64, 32, 16]
     monkeypatch.setenv("GAMELORE_SEARCH_MIB", "100")
     assert Gamelore()._memory(0) == 50
+
+
+def test_more_than_a_thousand_lanes_share_the_memory() -> None:
+    """A power of two is no float from lane 1,023 on; and 16 MiB for each of so many lanes are too much."""
+    made = player("gamelore:memory=1024")
+    assert isinstance(made, Gamelore)
+    assert [made._memory(lane) for lane in (63, 127, 1023, 4095)] == [16, 8, 1, 0.25]
+    assert sum(map(made._memory, range(4096))) < 8 * 1024
 
 
 def test_a_move_is_chosen_by_the_lower_bound_of_its_value() -> None:
@@ -703,3 +724,50 @@ def test_teaching_with_a_budget_ends_with_the_startclock() -> None:
     prepared = player._prepared_for(load("connectfour"), 0.2, monotonic() + 0.2)
     assert prepared is not None
     assert not prepared.is_done
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_reasoner_plays_in_a_single_thread(shared: bool) -> None:
+    """It keeps states in tables without a lock: with two threads, it ended in an IndexError, or the process did."""
+    for game in (load("tictactoe", engine="reasoner"), leaving_base()):
+        search, alone = Search(game, threads=2, shared=shared), Search(game)
+        for each in (search, alone):
+            each.begin(game.initial, stream(1))
+            assert each.run(20) == 20
+        assert search.moves(0) == alone.moves(0)
+
+
+@pytest.mark.parametrize(("name", "threads"), [("connectfour", 1), ("connect3", 2)])
+def test_with_a_budget_of_simulations_a_clock_changes_nothing(name: str, threads: int) -> None:
+    """Neither a slow search before nor slices of time do, as long as the clock has time for all simulations."""
+    moves = []
+    for seconds_of_batch, seconds in ((0.0, None), (30.0, 60.0), (0.0, 60.0)):
+        search = Search(load(name), threads=threads)
+        search.begin(search.game.initial, stream(1))
+        search._each = seconds_of_batch
+        search.run(30_000, None if seconds is None else monotonic() + seconds)
+        moves.append(search.moves(0))
+    assert moves[0] == moves[1] == moves[2]
+
+
+def test_a_game_that_leaves_its_bounds_keeps_to_the_clock() -> None:
+    """Outside of them the reasoner plays. A batch of all lanes, whose playouts nothing stops, took twenty seconds."""
+    ticks = " ".join(f"(tick {i} {i + 1})" for i in range(4, 60))
+    game = leaving_base(LEAVING_BASE.replace("(true (clock 4))", "(true (clock 60))") + ticks)
+    search = Search(game)
+    search.begin(game.initial, stream(1))
+    begin = monotonic()
+    search.run(deadline=begin + 0.5)
+    assert monotonic() - begin < 3.0
+    assert search.visits > 0
+
+
+def test_a_bounded_game_counts_as_one_of_the_reasoner() -> None:
+    """Its playouts can be withdrawn, nothing is taught by them, and nothing thinks ahead."""
+    game = leaving_base()
+    assert not can_be_taught(game)
+    assert first_assumption(game, 1000) == UNRELATED
+    thinker, state = player("gamelore"), MatchState(PositionGraph(game))
+    thinker.prepare(game, 0)
+    thinker.begin(0, state.started(0))
+    assert not thinker.ponder(turn_of(state, 0, soon()))

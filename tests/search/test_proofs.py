@@ -484,3 +484,56 @@ def test_a_win_in_one_ply_is_proved_when_the_moves_are_listed(way: type[EngineGr
             assert [index for index, is_lost in enumerate(lost) if not is_lost] == [wins_anyway]
         else:
             assert sum(lost) < len(replies) - 1
+
+
+KINGMAKER = """
+    (role a) (role b) THIRD (init (control a)) (kind high) (kind low) (init (at start))
+    (<= (legal a give) (true (control a))) (<= (legal a take) (true (control a)))
+    (<= (legal a noop) (not (true (control a))))
+    (<= (legal b FIRST) (true (control b))) (<= (legal b SECOND) (true (control b)))
+    (<= (legal b noop) (not (true (control b))))
+    (<= (next (control b)) (does a give)) (<= (next (at taken)) (does a take))
+    (<= (next (at high)) (does b up)) (<= (next (at low)) (does b down))
+    (<= terminal (true (at taken))) (<= terminal (true (at ?kind)) (kind ?kind))
+    (<= (goal a 60) (true (at taken))) (<= (goal a 100) (true (at high))) (<= (goal a 0) (true (at low)))
+    (<= (goal b 10) (true (at taken))) (<= (goal b GOAL) (true (at ?kind)) (kind ?kind))
+    """
+"""a takes 60, or lets b choose between 100 and 0 for a; b gets the same each time."""
+THIRD = "(role c) (legal c noop) (goal c 0)"
+
+
+def kingmaker(third: str, goal: int, moves: tuple[str, str]) -> Search:
+    """Return a search of KINGMAKER; b's moves are listed in this order."""
+    rules = KINGMAKER.replace("THIRD", third).replace("GOAL", str(goal))
+    search = Search(load(rules.replace("FIRST", moves[0]).replace("SECOND", moves[1])))
+    search.begin(search.game.initial, stream(1), assumption=UNRELATED)
+    search.run(1000)
+    return search
+
+
+@pytest.mark.parametrize("moves", [("up", "down"), ("down", "up")])
+@pytest.mark.parametrize(("third", "goal"), [("", 50), ("", 0), (THIRD, 50)])
+def test_moves_that_are_equal_for_the_mover_alone_stay_open(third: str, goal: int, moves: tuple[str, str]) -> None:
+    """So a does not count on one of them, and takes what is sure."""
+    search = kingmaker(third, goal, moves)
+    legal = search.game.start().legal["a"]
+    reports = dict(zip(legal, search.moves(0), strict=True))
+    assert reports["give"].mean == pytest.approx(50, abs=10)
+    assert legal[search.choice(0, stream(1))] == "take"
+    tree = search._stems[0].tree
+    given = int(tree.arrays.child[tree.span(0, 0)[0] + legal.index("give")])
+    first, count = tree.span(given, 1)
+    assert count == 2
+    assert not tree.arrays.closed[first : first + count].any()
+    assert (tree.arrays.low[0, 0], tree.arrays.high[0, 0]) == (60, 100)
+
+
+def test_the_open_move_of_a_role_that_has_lost_does_not_depend_on_the_order_of_moves() -> None:
+    """In games for three roles it has one, see the module."""
+    means = []
+    for moves in (("up", "down"), ("down", "up")):
+        search = kingmaker(THIRD, 0, moves)
+        legal = search.game.start().legal["a"]
+        means.append(search.moves(0)[legal.index("give")].mean)
+    assert means[0] == pytest.approx(means[1], abs=10)
+    assert not 40 < means[0] < 60

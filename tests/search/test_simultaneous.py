@@ -16,11 +16,11 @@ from gamelore.players.random_streams import stream
 from gamelore.search.choice import MoveReport, strategy_of
 from gamelore.search.growth import EngineGrower
 from gamelore.search.native_growth import grower
-from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.settings import GrowthSettings, Joint, TeachingSettings
 from gamelore.search.simultaneous import _estimate
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
-from gamelore.search.tree import LISTED, MOVER, NOBODY, PARENT, PROVED, STAGE, VISITS, Tree, TreeArrays
+from gamelore.search.tree import LISTED, MOVER, NOBODY, PARENT, PROVED, STAGE, VISITS, Tree, TreeArrays, child_of
 from gamelore.search.value import LinearValue
 
 Matrix = list[list[int]]
@@ -339,3 +339,52 @@ def test_moves_of_three_roles_have_the_sums_of_their_own_goals() -> None:
     assert right == pytest.approx((2 * 20 + 50 + 100) / 4, abs=30)
     assert all(value * 16 % 10 == pytest.approx(0, abs=1e-6) for value in (left, right))
     assert tree.arrays.nodes[0, STAGE] != PROVED
+
+
+@pytest.mark.parametrize(("joint", "before"), [("exp3", 1 << 24), ("regret", 1 << 40)])
+def test_the_weights_of_long_searches_go_on_growing(joint: Joint, before: int) -> None:
+    """Numbers of 32 bits do not note a visit, or the number of visits so far, which is the weight of one by regret."""
+    game, settings = matrix_game(UNEVEN), replace(ONE_WALK, joint=joint)
+    tree = Tree(game, 2048, 20_000)
+    tree.start(game.initial)
+    way = grower(game, settings)
+    way.grow(tree, 100, stream(1), (0, 1000))
+    arrays, visits = tree.arrays, 10_000
+    arrays.weights[:4] = before
+    if joint == "exp3":
+        arrays.visits[:4] = before
+    else:
+        arrays.nodes[0, VISITS] = visits
+    way.grow(tree, 1000, stream(1), (1000, 2000))
+    grown = 2 * 1000 if joint == "exp3" else 2 * (1000 * visits + 1000 * 1000 // 2)
+    assert arrays.weights[:4].sum(dtype=np.float64) - 4 * before == pytest.approx(grown, rel=0.03)
+
+
+def test_gains_of_exp3_stay_small() -> None:
+    """Only their differences count, so what all have won is left out."""
+    search = searched(matrix_game(DILEMMA[0], DILEMMA[1]), 30_000, joint="exp3")
+    gains = search._stems[0].tree.arrays.guesses[:4]
+    assert gains.max() < 2000
+    assert search.strategy(0) == search.strategy(1) == [0.0, 1.0]
+
+
+def test_the_children_of_a_node_without_a_mover_are_found_by_their_joint_moves() -> None:
+    """There are 1,600 of them; the table that finds them grows, and is made again when the tree drops nodes."""
+    size = 40
+    game = matrix_game([[(i * j) % 101 for j in range(size)] for i in range(size)])
+    tree = Tree(game, 8192, 200_000)
+    tree.start(game.initial)
+    grower(game, GrowthSettings(exploration=20.0)).grow(tree, 20_000, stream(1), (0, 10_000))
+    for _ in range(2):
+        arrays, num_nodes = tree.arrays, tree.num_nodes
+        assert num_nodes > 1200
+        for node in range(1, num_nodes):
+            assert child_of(arrays, 0, arrays.joint[node, :2].copy()) == node
+        missing = {(i, j) for i in range(size) for j in range(size)} - set(
+            map(tuple, arrays.joint[1:num_nodes, :2].tolist())
+        )
+        for joint in missing:
+            assert child_of(arrays, 0, np.array(joint, np.int32)) == -1
+        tree.prune()
+    tree.start(game.initial)
+    assert child_of(tree.arrays, 0, np.zeros(2, np.int32)) == -1

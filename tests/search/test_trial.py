@@ -236,3 +236,25 @@ def test_teaching_begins_a_search_anew_if_goals_do_not_add_up() -> None:
     teacher.teach()
     assert set(odd.totals[1:]) == {UNRELATED}
     assert teacher.value is not None, "it teaches all the same"
+
+
+DEAD_END = """
+; one of two moves leads to a position where first has several moves and second has none
+(role first) (role second) (init start) (word a) (word b)
+(<= (legal first on) (true start)) (<= (legal first dead) (true start)) (<= (legal second noop) (true start))
+(<= (legal first (say ?w)) (true end) (word ?w)) (<= (legal first (say ?w)) (true won) (word ?w))
+(<= (legal second noop) (true won))
+(<= (next won) (does first on)) (<= (next end) (does first dead)) (<= (next over) (true won))
+(<= terminal (true over)) (<= (goal first 100) (true over)) (goal second 0)
+"""
+
+
+def test_a_stuck_match_leaves_the_others_alone(load: Callable[..., Game]) -> None:
+    """With NoSearch, moves are drawn, and half of the matches get stuck; only whole rounds count."""
+    game = load(DEAD_END)
+    first, second = (Side(NoSearch(game), 8, GrowthSettings()) for _ in range(2))
+    rounds = Rounds(game, stream(1), (first, second), [0])
+    for _ in range(1000):
+        rounds.advance()
+    assert rounds.scores == [0.5] * len(rounds.scores)
+    assert len(rounds.scores) > 10

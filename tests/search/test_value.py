@@ -16,7 +16,7 @@ from gamelore.search import teaching
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.teaching import Teacher, TeachingState, _Forecasts, _Samples, _squares, fact_classes
+from gamelore.search.teaching import Teacher, TeachingState, _Forecasts, _Samples, _squares, can_be_taught, fact_classes
 from gamelore.search.thinking import Search
 from gamelore.search.tree import (
     EDGE,
@@ -602,3 +602,14 @@ def test_a_teacher_without_a_budget_left_keeps_what_it_knows() -> None:
     assert again.is_done
     assert again.value is first.value
     assert again.pause() is not None
+
+
+def test_the_sums_of_all_roles_together_are_limited() -> None:
+    """Each role has a regression of its own, with a sum for each pair of facts."""
+    for roles, expected in ((2, True), (9, False)):
+        bits = " ".join(f"(init (bit {number}))" for number in range(1000))
+        sheet = bits + "(<= (next (bit ?n)) (true (bit ?n)) (does r0 (keep ?n))) (<= terminal (true none))"
+        sheet += "(<= (next none) (does r0 stop)) (legal r0 stop) (<= (legal r0 (keep ?n)) (true (bit ?n)))"
+        sheet += "".join(f"(role r{number}) (goal r{number} 0)" for number in range(roles))
+        sheet += "".join(f"(legal r{number} stop)" for number in range(1, roles))
+        assert can_be_taught(load(sheet)) is expected

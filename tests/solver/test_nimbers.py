@@ -7,6 +7,7 @@ import pytest
 
 from gamelore import Game, load
 from gamelore.catalogue import play_matches
+from gamelore.solver import nimbers
 from gamelore.solver.nimbers import ImpartialSum, impartial_sum, smallest_missing
 from gamelore.solver.solution import solve
 
@@ -160,3 +161,63 @@ def test_the_player_wins_a_won_sum_without_a_search() -> None:
     assert not sum_of(game).mover_loses(game.initial)
     players = ["gamelore:simulations=1", "gamelore:simulations=500,nimbers=no"]
     assert {record.goals for record in play_matches(game, players, 5)} == {(100, 0)}
+
+
+TOKENS = """
+(<= (legal ?r (take ?p ?x)) (true (turn ?r)) (true (on ?p ?x)))
+(<= (next (on ?p ?x)) (true (on ?p ?x)) (not (taken ?p ?x)))
+(<= (taken ?p ?x) (does ?r (take ?p ?x)))
+(<= some (true (on ?p ?x))) (<= terminal (not some))
+"""
+"""Any token may be taken; the tokens of a part are tied."""
+
+
+def tokens(num_parts: int, each: int) -> str:
+    """Return a sum of parts with 2^each positions; a token protects itself from nothing, but all are read together."""
+    sheet = TURNS + TOKENS
+    for part in range(num_parts):
+        sheet += "".join(f"(init (on p{part} {token}))" for token in range(each))
+        sheet += f"(<= (legal ?r (all p{part})) (true (turn ?r)) (full p{part}))"
+        sheet += f"(<= (full p{part}) " + "".join(f"(true (on p{part} {token}))" for token in range(each)) + ")"
+    return sheet + "(<= (taken ?p ?x) (does ?r (all ?p)) (true (on ?p ?x)))"
+
+
+def test_large_sums_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work is limited for all parts together, and done for many positions at once."""
+    game, calls = load(tokens(6, 6)), list[int]()
+    plain = sum_of(game)
+    assert [len(own) for own in plain.nimbers] == [64] * 6
+    following = game.next
+
+    def counted(states: np.ndarray, joint: np.ndarray) -> np.ndarray:
+        calls.append(len(states))
+        return following(states, joint)
+
+    monkeypatch.setattr(game, "next", counted)
+    sum_of(game)
+    assert len(calls) < 6 * 64
+    needed = sum(calls)
+    calls.clear()
+    monkeypatch.setattr(nimbers, "MOST_MOVES", needed // 2)
+    assert impartial_sum(game) is None
+    assert sum(calls) < 0.75 * needed, "the parts are found, and their first positions"
+    monkeypatch.setattr(nimbers, "MOST_MOVES", needed)
+    assert sum_of(game).nimbers == plain.nimbers
+
+
+class Counted(dict[bytes, int]):
+    """Numbers that count how often they are looked up."""
+
+    times = 0
+
+    def __getitem__(self, key: bytes) -> int:
+        self.times += 1
+        return super().__getitem__(key)
+
+
+def test_parts_that_a_move_leaves_alone_are_looked_up_once() -> None:
+    game = load(heaps(1, 4, 6))
+    plain = sum_of(game)
+    theory = ImpartialSum(plain.whole, tuple(map(Counted, plain.nimbers)), plain.is_misere)
+    assert theory.winning(game.initial, 0) == plain.winning(game.initial, 0)
+    assert [own.times for own in theory.nimbers] == [1 + 1, 1 + 4, 1 + 6]  # type: ignore[attr-defined]

@@ -302,11 +302,12 @@ def suitable(game: Game) -> Game:
         return game
     if game.num_roles == 1:
         wanted, has, remedy = "a game with two or more roles", "with 1 role", "study another game"
-    elif game.engine == "reasoner":
-        wanted, has = "a game that is compiled", "on the engine reasoner"
+    elif game.uses_reasoner:
+        wanted, has = "a game that is compiled", "on the reasoner" if game.is_bounded else "on the engine reasoner"
         remedy = "leave the choice of the engine to gamelore, or study another game"
     else:
-        wanted, has = "a game with at most 2,000 facts", f"with about {64 * game.num_words:,}"
+        wanted = "a game with at most 2,000 facts, fewer for more than two roles"
+        has = f"with about {64 * game.num_words:,} and {game.num_roles} roles"
         remedy = "study another game"
     raise GameloreError(f"expected {wanted}, got {game.name} {has}; {remedy}")
 

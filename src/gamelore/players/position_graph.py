@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 _FIRST_CAPACITY = 1024
+_LARGEST = (1 << 63) - 1
 
 
 MIB = 1 << 20
@@ -472,14 +473,15 @@ def _joint_moves(
 def joint_number(row: int, i: int, choices: I32x2, num_moves: I32x2) -> int:
     """Return the number of the joint move choices[i] in a row, or -1 if a choice is out of range.
 
-    For use inside kernels.
+    It is any number from 0 on in rows with more than 2^63 joint moves, which are never expanded. For use inside
+    kernels.
     """
     number = 0
     for role in range(num_moves.shape[1]):
         choice = choices[i, role]
         if choice < 0 or choice >= num_moves[row, role]:
             return -1
-        number = number * num_moves[row, role] + choice
+        number = (number * num_moves[row, role] + choice) & _LARGEST
     return number
 
 

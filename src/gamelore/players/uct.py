@@ -60,7 +60,7 @@ def playout_goals(
     once the deadline, in seconds of `monotonic()`, has passed.
     """
     trees, each, words = states.shape
-    if game.engine == "reasoner":
+    if game.uses_reasoner:
         streams = extend(keys[:, None], np.arange(each)).ravel()
         reasoned = _reasoned(game, states.reshape(-1, words), streams, max_plies, deadline)
         return None if reasoned is None else reasoned.reshape(trees, each, game.num_roles)
@@ -341,7 +341,7 @@ def _credit(
 SEARCH = 2  # purpose of random numbers, besides EXPLORE and WHICH of random_streams.py
 SELECTION, PLAYOUT = 0, 1  # the two uses of a simulation's random stream
 DEFAULT_SIMULATIONS = 1000
-FOREST_VARIABLE = "GAMELORE_SEARCH_MIB"  # environment variable: memory for the trees of a search by the clock
+FOREST_VARIABLE = "GAMELORE_SEARCH_MIB"  # environment variable: memory for trees that only time limits
 FOREST_MIB = 2048  # its default
 _GROWN = 1 / 4  # largest size of the trees, as a share of it; while they grow, they need up to three times as much
 OF_THE_CLOCK = 0.95  # share of the time before the deadline for a search by the clock: the machine may be busy
@@ -354,8 +354,7 @@ class SearchSettings:
 
     simulations  number of simulations per tree; 1000 if neither simulations nor seconds are given
     clock        if neither simulations nor seconds are given and the turn has a deadline: search until shortly before
-                 this deadline, but with trees of at most a quarter of FOREST_VARIABLE MiB. `gamelore serve` sets this
-                 option
+                 this deadline. `gamelore serve` sets this option
     seconds      time for all lanes of one call together. If both budgets are given, the search ends when the first of
                  them is used up. The results of a search with a time budget are not repeatable. Such a search begins
                  with few leaves, so that it has results even if playouts are slow. If no simulation ends in time, the
@@ -367,6 +366,8 @@ class SearchSettings:
     playouts     number of playouts from each leaf; their mean is the value of the simulation. They are played in one
                  batch, so that four playouts take hardly more time than one
     max_plies    maximum length of a playout; a longer playout gives 0 to every role, like a match that is cut off
+
+    If only time limits a search, its trees take at most a quarter of FOREST_VARIABLE MiB.
     """
 
     simulations: int | None = None
@@ -435,9 +436,10 @@ def search(
     deadline = _deadline(settings, deadline)
     limit = settings.simulations or (DEFAULT_SIMULATIONS if deadline is None else np.inf)
     most_bytes = np.inf
-    if settings.simulations is None and settings.seconds is None and deadline is not None:
-        deadline = monotonic() + OF_THE_CLOCK * (deadline - monotonic())
+    if settings.simulations is None and deadline is not None:
         most_bytes = _GROWN * memory_cap(FOREST_VARIABLE, FOREST_MIB)
+        if settings.seconds is None:
+            deadline = monotonic() + OF_THE_CLOCK * (deadline - monotonic())
     done, each, begin = 0, 0.0, monotonic()
     while done < limit and forest.num_bytes < most_bytes:
         leaves = int(min(settings.leaves, limit - done, np.inf if deadline is None else done + 1))
@@ -507,7 +509,8 @@ class UCT(Player):
         size = max(
             1, NODES_AT_ONCE // (self.settings.simulations or 1)
         )  # without a number of simulations: all lanes at once, because they share the time
-        turn = replace(turn, deadline=_deadline(self.settings, turn.deadline))  # for all parts together
+        if self.settings.seconds is not None:
+            turn = replace(turn, deadline=_deadline(self.settings, turn.deadline))  # for all parts together
         for begin in range(0, len(several), size):
             part = several[begin : begin + size]
             choices[part] = self._choose(turn, part)

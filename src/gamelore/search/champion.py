@@ -18,6 +18,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import ldexp
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -48,6 +49,7 @@ DEFAULT_SIMULATIONS = 10_000
 _FAST = 1e6  # walks per second of a search that has not begun yet, at most
 _REHEARSED = 32  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
+_MANY_LANES = 64  # trees of further lanes may have to do with less
 _MOST_THREADS = 4  # by default: they share a tree, whose lock each of them has for about a fifth of the time
 _SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
 _OF_SOLVER = 0.5  # of the memory, until the game is solved or given up
@@ -198,7 +200,7 @@ class Gamelore(Player):
         if search.num_walks:
             return
         search.begin(lane.game.initial, np.uint64(0))
-        for _ in range(2 if lane.game.engine != "reasoner" else 0):  # which has no code
+        for _ in range(0 if lane.game.uses_reasoner else 2):  # where a walk may take seconds
             search.run(_REHEARSED)
 
     def _choice(self, lane: _Lane, turn: Turn, index: int, simulations: int | None, deadline: float | None) -> int:
@@ -301,7 +303,7 @@ class Gamelore(Player):
         lane = self._lane(game, 0)
         if lane.search is not None:
             return
-        if game.num_roles == 1 and game.engine != "reasoner":
+        if game.num_roles == 1 and not game.uses_reasoner:
             puzzle = self._puzzle_of(lane)
             puzzle.begin(game.initial, np.uint64(0))
             puzzle.run(1)
@@ -321,7 +323,7 @@ class Gamelore(Player):
         player does not think ahead on it.
         """
         game = turn.graph.game
-        if not self.settings.ponder or game.engine == "reasoner" or self._solution_of(game) is not None:
+        if not self.settings.ponder or game.uses_reasoner or self._solution_of(game) is not None:
             return False
         lane = self._lane(game, int(turn.lanes[0]))
         if game.num_roles == 1:
@@ -432,7 +434,7 @@ class Gamelore(Player):
         growth = lane.prepared.growth if lane.prepared is not None else self.settings.growth
         if lane.search is None or (lane.chosen is None and lane.search.settings != growth):
             is_timed = not self.settings.simulations and (self.settings.seconds is not None or self._has_clock)
-            cores = min(num_cores(), _MOST_THREADS) if is_timed and lane.game.engine != "reasoner" else 1
+            cores = min(num_cores(), _MOST_THREADS) if is_timed and not lane.game.uses_reasoner else 1
             memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _OF_PUZZLE)
             lane.search = Search(lane.game, growth, memory, self.settings.threads or cores, shared=is_timed)
             lane.plies = None
@@ -440,7 +442,8 @@ class Gamelore(Player):
 
     def _memory(self, lane: int) -> float:
         """Return the memory of the tree of a lane in MiB. Each lane gets half of what the lanes before it have left."""
-        return float(max(self._limit / 2 ** (lane + 1), _LEAST_MEMORY))
+        least = _LEAST_MEMORY * min(1.0, _MANY_LANES / (lane + 1))
+        return max(ldexp(self._limit, -lane - 1), least)  # a power of 2 overflows from lane 1,023 on
 
     @property
     def _limit(self) -> float:

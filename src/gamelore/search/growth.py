@@ -287,7 +287,7 @@ class EngineGrower:
         The length is 0 where a match is over: in a terminal state, and where a role has no move.
         """
         game, most = self._game, self._settings.max_plies
-        if game.engine != "reasoner":
+        if not game.uses_reasoner:
             played = game.rollouts(states, int(key), threads=1, max_steps=most)
             return played.goals, played.steps
         goals = playout_goals(game, states[None], np.array([key]), max_plies=most, deadline=end)

@@ -76,7 +76,7 @@ def grower(game: Game, settings: GrowthSettings, threads: int = 1) -> Grower:
     if game.native:
         may_share = threads > 1 and settings.shares_trees
         return SharedGrower(game, settings, threads) if may_share else NativeGrower(game, settings)
-    single = replace(settings, least=1, leaves=1, playouts=1, scout=False) if game.engine == "reasoner" else settings
+    single = replace(settings, least=1, leaves=1, playouts=1, scout=False) if game.uses_reasoner else settings
     return EngineGrower(game, single)
 
 

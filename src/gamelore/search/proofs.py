@@ -16,11 +16,14 @@ A move without a child has the bounds 0 and the highest goal. Positions where se
 no bounds from their children. The state contains everything that the rules can depend on, also a step counter, so a
 proof never depends on the way to a position, and all parents of a transposition may use it.
 
+If interests are not opposite, moves that give the mover the same may give others different goals. They all stay open,
+so that walks count on none of them.
+
 Bounds are about goals. Walks add up *values*, which are goals from 0 to 1, with one exception for three and more roles:
 an end at which nobody gets anything is worth a little to each of them (NO_WINNER). So a role that hardly has a chance
 keeps the others from winning, which gives it time. (Sancho, the champion of 2014, gives each role a bonus for every
-role that is not ahead of it.) A role that gets nothing for sure has one open move, whoever wins after it: a search that
-trusts others to keep each other from winning loses.
+role that is not ahead of it.) A role that gets nothing for sure then has one open move, whoever wins after it: a search
+that trusts others to keep each other from winning loses.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from numpy.typing import NDArray
 
 from ..game.engines import HIGHEST_GOAL
 from ..players.kernel import U8, I16x2, fence, inlined, kernel_without_refcounts
+from ..players.position_graph import hash_state
 from .tree import (
     COUNT,
     EDGE,
@@ -138,7 +142,7 @@ def _raise_bounds(tree: TreeArrays, node: int, role: int, low: int, high: int) -
 
 
 @inlined
-def _close(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> None:
+def _close_for_opponents(tree: TreeArrays, first: int, count: int, mover: int) -> None:
     """Close the moves that cannot be better for the mover than another move, which stays open.
 
     The bounds of the node do not count here: they may come from children that were dropped, see `compact`.
@@ -154,6 +158,46 @@ def _close(tree: TreeArrays, node: int, first: int, count: int, mover: int) -> N
         child = int(tree.child[move])
         if child >= 0 and move != keeper and tree.high[child, mover] <= keeper_low:
             tree.closed[move] = 1
+
+
+@inlined
+def _have_same_goals(tree: TreeArrays, node: int, other: int) -> bool:
+    """Return whether every role is proved to get the same in two nodes."""
+    different = 0
+    for role in range(tree.low.shape[1]):
+        low = tree.low[node, role]
+        different += low != tree.high[node, role] or low != tree.low[other, role] or low != tree.high[other, role]
+    return different == 0
+
+
+@inlined
+def _close_for_others(tree: TreeArrays, first: int, count: int, mover: int) -> None:
+    """Close the moves that are worse for the mover than another move, and all but one of those that end alike.
+
+    A move is also closed as long as another one is as good and may be better. The open move of a role that gets nothing
+    for sure, see the module, is drawn by the states after its moves, so it does not depend on their order.
+    """
+    keeper, keeper_low, keeper_high, keeper_hash = -1, -1, -1, np.uint64(0)
+    has_others = tree.low.shape[1] > 2
+    for move in range(first, first + count):
+        child, low, high, own_hash = int(tree.child[move]), 0, HIGHEST_GOAL + 1, np.uint64(0)
+        if child >= 0:
+            low, high = int(tree.low[child, mover]), int(tree.high[child, mover])
+        if has_others and high == 0:
+            own_hash = hash_state(tree.states, child)
+        is_equal = low == keeper_low and high == keeper_high
+        if low > keeper_low or (low == keeper_low and high > keeper_high) or (is_equal and own_hash > keeper_hash):
+            keeper, keeper_low, keeper_high, keeper_hash = move, low, high, own_hash
+    tree.closed[keeper] = 0
+    may_improve, is_lost = keeper_high > keeper_low, has_others and keeper_high == 0
+    for move in range(first, first + count):
+        child, closes = int(tree.child[move]), False
+        if child >= 0 and move != keeper:
+            high = int(tree.high[child, mover])
+            closes = high < keeper_low
+            if high == keeper_low:
+                closes = may_improve or is_lost or _have_same_goals(tree, child, int(tree.child[keeper]))
+        tree.closed[move] = int(closes)
 
 
 @inlined
@@ -200,7 +244,10 @@ def _tighten_node(tree: TreeArrays, node: int, tops: U8, assumption: int) -> boo
             if not is_won:
                 low, high = _bounds_of_other(tree, node, first, count, mover, role, tops, are_opposed(assumption))
             changed |= _raise_bounds(tree, node, role, low, high)
-    _close(tree, node, first, count, mover)
+    if are_opposed(assumption):
+        _close_for_opponents(tree, first, count, mover)
+    else:
+        _close_for_others(tree, first, count, mover)
     if changed and _is_proved(tree, node):
         _prove(tree, node, first, count, mover)
     return changed
@@ -251,7 +298,7 @@ def first_assumption(game: Game, max_plies: int) -> int:
     the search, see `growth.as_assumed`. The playouts are made once for each game, because they take almost a second in
     games such as amazons.
     """
-    if game.num_roles < 2 or game.engine == "reasoner":
+    if game.num_roles < 2 or game.uses_reasoner:
         return UNRELATED
     assumptions = _ASSUMPTIONS.setdefault(game, {})
     if max_plies not in assumptions:

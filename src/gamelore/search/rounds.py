@@ -176,7 +176,8 @@ class _Matches:
         while True:
             states = np.repeat(self._opened(num), roles, axis=0)
             for _ in range(self._most_plies):
-                running = np.flatnonzero(~self._game.terminal(states))
+                # a stuck match goes no further, and its round does not count
+                running = np.flatnonzero(self._game.legal(states).num_joint(roles))
                 if not len(running):
                     break
                 yield from self._ply(states, running, own)
@@ -205,7 +206,7 @@ class _Matches:
         roles = self._game.num_roles
         legal = self._game.legal(states[running])
         starts, counts = legal.by_role(roles)
-        joint = legal.actions[np.minimum(starts, max(len(legal.actions) - 1, 0))]
+        joint = legal.actions[starts]
         is_own = np.arange(roles) == own[running][:, None]
         for number, chooses in enumerate((is_own, ~is_own)):
             side = self.sides[number]
@@ -218,8 +219,7 @@ class _Matches:
                 for root, lane in enumerate(lanes.tolist()):
                     for role in np.flatnonzero(chooses[lane]).tolist():
                         joint[lane, role] = self._action(root, role, side)
-        going = counts.all(axis=1)
-        states[running[going]] = self._game.next(states[running[going]], joint[going].astype(np.int32))
+        states[running] = self._game.next(states[running], joint.astype(np.int32))
 
     def _open(
         self, states: NDArray[np.uint64], joint: NDArray[np.int32], chooses: NDArray[np.bool_], side: Side

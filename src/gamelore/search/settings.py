@@ -128,9 +128,9 @@ class ChampionSettings(GrowthSettings):
                  the search. Results with a time limit are not repeatable
     memory       limit on the memory of all trees together, in MiB, without what teaching takes: up to 100 MiB, or 300
                  with a knowledge store. The solution of a small game may take half as much beside them. Of matches side
-                 by side, each gets half of what those before it have left, but 16 MiB at least; the result of a match
-                 depends on that if its tree is full. If it is not given, the environment variable GAMELORE_SEARCH_MIB,
-                 or else 1024
+                 by side, each gets half of what those before it have left, but 16 MiB at least, or from the 65th match
+                 on 1 GiB divided by its number; the result of a match depends on that if its tree is full. If it is not
+                 given, the environment variable GAMELORE_SEARCH_MIB, or else 1024
     ponder       whether the player also searches in the startclock and while the other roles think, and teaches itself
                  and solves the game there. Without it, a game is solved only with `solve`: before the match, in half of
                  the startclock if there is one, which other matches of the same process then wait for

@@ -37,11 +37,13 @@ from ..players.kernel import I32, F64x2, inlined
 from ..players.random_streams import mix
 from .proofs import proved_value
 from .settings import GrowthSettings
-from .tree import CHILD, FIRST, PROVED, STAGE, VISITS, TreeArrays, sibling_with
+from .tree import FIRST, PROVED, STAGE, VISITS, TreeArrays, sibling_with
 
 UCT, REGRET, EXP3 = range(3)
 _METHODS = {"uct": UCT, "regret": REGRET, "exp3": EXP3}
 _UNIT = 1.0 / (1 << 53)
+_UNIT_OF_REST, _MOST_REST = 16.0, (1 << 31) - 1  # a weight grows to 2^59, which has 35 bits below the first 24
+_LARGE_GAIN = 1024.0  # numbers of 32 bits are exact to a ten thousandth up to here
 
 
 class JointRule(NamedTuple):
@@ -135,21 +137,15 @@ def _collect_children(tree: TreeArrays, node: int, choices: I32) -> int:
 
     There they stand at the entry of this move.
     """
-    roles, exact = choices.size, -1
-    child = int(tree.nodes[node, CHILD])
-    while child >= 0:
-        different, own, first = 0, 0, int(tree.nodes[node, FIRST])
-        for role in range(roles):
-            if tree.joint[child, role] != choices[role]:
-                different += 1
-                own = first + int(tree.joint[child, role])
-            first += int(tree.counts[node, role])
-        if different == 0:
-            exact = child
-        elif different == 1:
-            tree.child[own] = child
-        child = int(tree.joint[child, roles])
-    return exact
+    first = int(tree.nodes[node, FIRST])
+    for role in range(choices.size):
+        drawn, count = choices[role], int(tree.counts[node, role])
+        for other in range(count if count > 1 else 0):
+            choices[role] = other
+            tree.child[first + other] = sibling_with(tree, node, choices)
+        choices[role] = drawn
+        first += count
+    return sibling_with(tree, node, choices)
 
 
 @inlined
@@ -207,6 +203,24 @@ def note_chances(tree: TreeArrays, node: int, child: int, rule: JointRule) -> No
 
 
 @inlined
+def _add_weight(tree: TreeArrays, move: int, weight: int) -> None:
+    """Add to the weight of a move. `also` keeps what is below its 32 bits, without which a large sum grows no more."""
+    total = float(tree.weights[move]) + _UNIT_OF_REST * tree.also[move] + weight
+    tree.weights[move] = total
+    rest = round((total - tree.weights[move]) / _UNIT_OF_REST)
+    tree.also[move] = min(max(rest, -_MOST_REST), _MOST_REST)
+
+
+@inlined
+def _lower_gains(tree: TreeArrays, first: int, count: int, move: int) -> None:
+    """Subtract a large gain from the gains of all moves of a role: only differences count; large sums are inexact."""
+    gain = tree.guesses[move]
+    if gain > _LARGE_GAIN:
+        for other in range(first, first + count):
+            tree.guesses[other] -= gain
+
+
+@inlined
 def learn(tree: TreeArrays, node: int, child: int, walk: int, values: F64x2, rule: JointRule) -> None:
     """Add the values of a walk from a node without a mover to a child; for use inside kernels."""
     first, roles = int(tree.nodes[node, FIRST]), tree.counts.shape[1]
@@ -217,10 +231,12 @@ def learn(tree: TreeArrays, node: int, child: int, walk: int, values: F64x2, rul
         tree.sums[move] += values[walk, role]
         if rule.method != UCT:
             tree.visits[move] += 1
-            tree.weights[move] += np.float32(tree.nodes[node, VISITS] if rule.method == REGRET else 1)
         if rule.method == REGRET:
+            _add_weight(tree, move, int(tree.nodes[node, VISITS]))
             error = values[walk, role] - tree.cells[child, role]
             tree.cells[child, role] += np.float32(error / tree.cells[child, roles])
         elif rule.method == EXP3:
+            tree.weights[move] = np.float32(tree.visits[move])
             tree.guesses[move] += np.float32(values[walk, role] / tree.cells[child, role])
+            _lower_gains(tree, first, int(tree.counts[node, role]), move)
         first += tree.counts[node, role]

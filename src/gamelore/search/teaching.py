@@ -85,7 +85,8 @@ if TYPE_CHECKING:
 _TEACHING = "teaching"  # stage of the random numbers
 _MEMORY_MIB = 32
 _MOST_BARREN = 50  # rounds without a sample after which teaching is given up
-_MOST_FACTS = 2000  # a regression with more would take seconds
+_MOST_FACTS = 2000  # of a game for two roles: a regression with more would take seconds
+_MOST_SUMS = 2 * _MOST_FACTS**2  # of the regressions of all roles: 61 MiB
 _ENOUGH, _FEWEST_VISITS = 1_500_000, 3  # walks after which a value with fewer virtual visits is not worth more lessons
 _FEWEST_MATCHES = 64  # after which forecasts of results can be compared
 SHARE = 0.5  # of informed playouts, if any; all of them were worse in some games, and nowhere better
@@ -182,8 +183,10 @@ class TeachingState:
 
 
 def can_be_taught(game: Game) -> bool:
-    """Return whether a teacher helps in a game: it has opponents and a circuit, and not too many facts."""
-    return game.num_roles > 1 and game.engine != "reasoner" and 64 * game.num_words <= _MOST_FACTS
+    """Return whether a teacher helps in a game: it has opponents, a circuit for all states, and not too many facts."""
+    num_facts = 64 * game.num_words
+    is_small = num_facts <= _MOST_FACTS and game.num_roles * num_facts**2 <= _MOST_SUMS
+    return game.num_roles > 1 and not game.uses_reasoner and is_small
 
 
 def teaching_key(seed: int, game: Game) -> np.uint64:

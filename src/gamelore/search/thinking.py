@@ -128,7 +128,8 @@ class Search:
         game: game of the match
         settings: parameters of the growth
         memory: limit on the memory of the trees in MiB. If a tree is full, its nodes with the fewest visits are dropped
-        threads: number of threads
+        threads: number of threads; a game whose states the reasoner plays has one, because the reasoner keeps the
+            states that it sees in tables without a lock
         shared: whether the threads share a tree; they do not where several roles choose at the same time by another
             method than decoupled UCT
     """
@@ -144,11 +145,12 @@ class Search:
         self.game = game
         self.settings = settings or GrowthSettings()
         self.num_walks, self._seconds = 0, 0.0
+        threads = 1 if game.uses_reasoner else threads
         trees = 1 if shared and self.settings.shares_trees else threads
         self._stems = [Stem(game, self.settings, memory / trees, threads if trees == 1 else 1) for _ in range(trees)]
         self._assumption = first_assumption(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
-        self._slice = SLICE if game.engine != "reasoner" else inf  # whose playouts take longer, and are in Python
+        self._slice = SLICE if not game.uses_reasoner else inf  # whose playouts take longer, and are in Python
         self.key = np.uint64(0)
         self._has_begun = False
         self._pool = ThreadPoolExecutor(trees - 1) if trees > 1 else None
@@ -213,8 +215,10 @@ class Search:
         Returns:
             The number of walks.
         """
+        # with a budget of simulations, the size of batches must not depend on how long others took
+        seconds = None if deadline is None or simulations is not None else deadline - monotonic()
         for stem in self._stems:
-            stem.grower.least = self._least(None if deadline is None else deadline - monotonic())
+            stem.grower.least = self._least(seconds)
         return self._run(simulations if simulations is not None else _NO_LIMIT, deadline, chooser)
 
     def ponder(self, deadline: float | None) -> int:
@@ -245,7 +249,9 @@ class Search:
                     if sum(left) == limit:  # the estimate may be too long, and then nothing would ever fit
                         self._each *= _FORGETTING
                     break
-                batches, seconds = _NO_LIMIT, min(self._slice, deadline - begin)
+                seconds = deadline - begin
+                if limit == _NO_LIMIT:
+                    batches, seconds = _NO_LIMIT, min(self._slice, seconds)
             room = pause if deadline is None else deadline - begin
             if self.visits == 0:  # where nothing has been searched yet, there is no move to make without room
                 room = None
@@ -261,7 +267,7 @@ class Search:
             self._note_time(monotonic() - begin, grown[0].batches)
             if pause is not None and sum(left) < limit:
                 break
-            if deadline is None and pause is None:  # by number: a proof ends the search of all threads after a call
+            if limit < _NO_LIMIT:  # by number: a proof ends the search of all threads after a call
                 batches = min(MOST_BATCHES, 2 * batches)
             if chooser is not None and deadline is not None:
                 now = monotonic()

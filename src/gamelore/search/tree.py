@@ -2,8 +2,8 @@
 
 A node is a position. In most positions only one role has a choice of moves, its *mover*. The moves of a node lie side
 by side, role after role, in action order; the arrays below have an entry for each move. A move of the mover leads to
-one child. In a node without a mover, several roles choose at the same time. There a joint move leads to a child, and
-the children are a linked list.
+one child. In a node without a mover, several roles choose at the same time. There a joint move leads to a child, which
+a hash table finds, and the children are a linked list.
 
 If different moves lead to the same position, it is a *transposition*, usually a single node, to which several moves
 lead. A state contains everything that the rules can depend on, so the way to a position does not matter. The moves that
@@ -90,7 +90,8 @@ class TreeArrays(NamedTuple):
     high     uint8[nodes, roles], a goal that the role gets at most
     plies    uint16[nodes], number of plies to the end in a PROVED node
     layer    int32[nodes], number of moves from the root on the first way, and 2^16 times the number of the root
-    slots    int32[a power of two], hash table: the deepest node with a state, or -1 in an empty slot
+    slots    int32[a power of two], hash table: the deepest node with a state, or -1 in an empty slot; a child of a node
+             without a mover, found by its joint move, is -2 minus its number
     cells    float32[nodes, roles + 1], mean values of the walks to a child of a node without a mover, from 0 to 1 (with
              Exp3, the probabilities of its moves), and the number of these walks; see simultaneous.py
     listed   int32[nodes], the nodes with moves, in the order of their moves
@@ -98,7 +99,8 @@ class TreeArrays(NamedTuple):
     lock     int64[2], what a thread has while it changes a tree that it shares, see `players.kernel.acquire`
     actions  int32[moves]
     child    int32[moves], the child that a mover's move leads to, or -1; without a mover, see simultaneous.py
-    also     int32[moves], the next move that leads to the same child, or -1; the first is EDGE of the child
+    also     int32[moves], the next move that leads to the same child, or -1; the first is EDGE of the child. Without a
+             mover, see simultaneous.py
     visits   int32[moves], how often the role chose the move, and the virtual visits of its prior, see value.py
     sums     float64[moves], sum of the values of these visits for the role; each value is from 0 to 1
     closed   uint8[moves], 1 if the move cannot be better for the mover than another move; it is not chosen any more
@@ -445,9 +447,9 @@ def _slot_of(tree: TreeArrays, node: int) -> int:
     """Return the slot of a node with the state of this node below the same root, or the slot where it belongs."""
     last, root = tree.size[NUM_SLOTS] - 1, tree.layer[node] // _MOST_LAYERS
     slot = _first_slot(tree, tree.states, node, int(root))
-    while tree.slots[slot] >= 0:
-        stored = tree.slots[slot]
-        same = tree.layer[stored] // _MOST_LAYERS == root
+    while tree.slots[slot] != -1:
+        stored = max(tree.slots[slot], 0)  # any node in place of a child of a node without a mover
+        same = tree.slots[slot] >= 0 and tree.layer[stored] // _MOST_LAYERS == root
         for word in range(tree.states.shape[1]):
             same &= tree.states[stored, word] == tree.states[node, word]
         if same:
@@ -459,9 +461,10 @@ def _slot_of(tree: TreeArrays, node: int) -> int:
 @kernel_without_refcounts
 def _empty_slots(tree: TreeArrays, count: int) -> None:
     """Empty the first `count` slots, and use only these from now on."""
-    tree.size[NUM_SLOTS], tree.size[NUM_STORED] = count, 0
     for slot in range(count):
         tree.slots[slot] = -1
+    fence()  # another thread may look for a child
+    tree.size[NUM_SLOTS], tree.size[NUM_STORED] = count, 0
 
 
 @inlined
@@ -485,34 +488,53 @@ def _is_end(tree: TreeArrays, node: int) -> bool:
     return bool(tree.nodes[node, STAGE] == PROVED and tree.plies[node] == 0)
 
 
+@inlined
+def _joint_slot(tree: TreeArrays, node: int, choices: I32) -> int:
+    """Return the slot of the child of a node without a mover after a joint move, or the slot where it belongs."""
+    last, key = tree.size[NUM_SLOTS] - 1, np.uint64(node)
+    for role in range(tree.counts.shape[1]):
+        key = mix(key, np.uint64(choices[role]))
+    slot = np.int64(key & np.uint64(last))
+    while tree.slots[slot] != -1:
+        child = max(-2 - tree.slots[slot], 0)  # the root in place of a node that is stored with its state
+        same = tree.nodes[child, PARENT] == node
+        for role in range(tree.counts.shape[1]):
+            same &= tree.joint[child, role] == choices[role]
+        if same:
+            break
+        slot = (slot + 1) & last
+    return int(slot)
+
+
+@inlined
+def _store_joint_child(tree: TreeArrays, node: int) -> None:
+    """Store a child of a node without a mover."""
+    tree.slots[_joint_slot(tree, int(tree.nodes[node, PARENT]), tree.joint[node])] = -2 - node
+    tree.size[NUM_STORED] += 1
+
+
 @kernel_without_refcounts
 def fill_slots(tree: TreeArrays) -> None:
     """Store all nodes that can be transpositions in an empty hash table with room for eight times as many.
 
-    These are nodes below a move of a mover which have been computed for a walk, and so have a state.
+    These are nodes below a move of a mover which have been computed for a walk, and so have a state. Children of nodes
+    without a mover are stored, too.
     """
     count = int(tree.size[NUM_SLOTS])
     while count < min(_SLOTS_BEFORE_NEXT * tree.size[NUM_NODES], tree.slots.size):
         count *= 2
     _empty_slots(tree, count)
     for node in range(tree.size[NUM_ROOTS], tree.size[NUM_NODES]):
-        if tree.nodes[node, EDGE] >= 0 and not _is_end(tree, node):
+        if tree.nodes[node, EDGE] < 0:
+            _store_joint_child(tree, node)
+        elif not _is_end(tree, node):
             _store(tree, node)
 
 
 @inlined
 def sibling_with(tree: TreeArrays, node: int, choices: I32) -> int:
     """Return the child of a node without a mover after a joint move, or -1; for use inside kernels."""
-    roles = choices.size
-    child = int(tree.nodes[node, CHILD])
-    while child >= 0:
-        same = True
-        for role in range(roles):
-            same &= tree.joint[child, role] == choices[role]
-        if same:
-            break
-        child = int(tree.joint[child, roles])
-    return child
+    return max(-1, -2 - int(tree.slots[_joint_slot(tree, node, choices)]))
 
 
 @kernel
@@ -759,4 +781,5 @@ def add_joint_child(tree: TreeArrays, parent: int, choices: I32, states: U64x2, 
     tree.nodes[node, STAGE] = NEW
     fence()
     tree.nodes[parent, CHILD] = node
+    _store_joint_child(tree, node)
     return node

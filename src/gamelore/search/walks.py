@@ -164,6 +164,7 @@ def _step(tree: TreeArrays, node: int, upper: UpperBound, noise: np.uint64, is_s
     """Make the mover's best move; return (child or -1, the move)."""
     first = int(tree.nodes[node, FIRST] + tree.nodes[node, MOVER])  # other roles have one move each
     move = best_move(tree, node, first, int(tree.nodes[node, COUNT]), upper, noise, False)
+    move = max(move, first)  # another thread may have opened a move and closed the others meanwhile
     increment(tree.visits, move, is_shared)
     return int(tree.child[move]), move
 
@@ -386,8 +387,7 @@ def attach(
 
     Where an earlier walk has done so, or another thread, a walk ends at this node.
     """
-    if transpositions:
-        make_slots(tree, count)
+    make_slots(tree, count)
     for i in range(count):
         walk = int(batch.order[i])
         parent, edge = int(batch.steps[batch.lasts[walk], 0]), int(batch.steps[batch.lasts[walk], 1])

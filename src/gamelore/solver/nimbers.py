@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from ..game.game import Game
 
 MOST_POSITIONS = 20_000  # of a part
+MOST_MOVES = 2_000_000  # that are looked at for all parts together, which takes some seconds
 _ROLES = 2
+_AT_ONCE, _STATES_AT_ONCE = 64, 2048  # positions whose moves, or conditions, are computed together
 
 States = NDArray[np.uint64]
 
@@ -50,20 +52,39 @@ class ImpartialSum:
 
     def mover_loses(self, state: States) -> bool:
         """Return whether the role to move loses in a state, uint64[words], if the other one plays perfectly."""
-        heaps = [own[(state & part.mask).tobytes()] for part, own in zip(self.whole.parts, self.nimbers, strict=True)]
-        total = int(np.bitwise_xor.reduce(np.array(heaps)))
-        return total == int(self.is_misere and max(heaps) <= 1)
+        return bool(self._losing(state[None])[0])
 
     def winning(self, state: States, role: int) -> list[int]:
         """Return the indices of the winning moves among the legal moves of the role that has the turn."""
         game = self.whole.game
         joint = game.legal(state[None]).joint_moves(role, _ROLES)
         following = game.next(np.repeat(state[None], len(joint), axis=0), joint)
-        return [index for index, after in enumerate(following) if self.mover_loses(after)]
+        return np.flatnonzero(self._losing(np.concatenate([state[None], following]))[1:]).tolist()
+
+    def _losing(self, states: States) -> NDArray[np.bool_]:
+        """Return whether the role to move loses in each of the states, uint64[n, words], see `mover_loses`.
+
+        Parts that are as in the first state are looked up once: after a move, these are all but one.
+        """
+        heaps = np.empty((len(states), len(self.nimbers)), np.int64)
+        for number, (part, own) in enumerate(zip(self.whole.parts, self.nimbers, strict=True)):
+            positions = states & part.mask
+            heaps[:, number] = own[positions[0].tobytes()]
+            for row in np.flatnonzero((positions != positions[0]).any(axis=1)).tolist():
+                heaps[row, number] = own[positions[row].tobytes()]
+        losing: NDArray[np.bool_] = np.bitwise_xor.reduce(heaps, axis=1) == (self.is_misere & (heaps.max(axis=1) <= 1))
+        return losing
+
+
+@dataclass
+class _Work:
+    """How many moves may still be looked at."""
+
+    moves_left: int
 
 
 def impartial_sum(game: Game) -> ImpartialSum | None:
-    """Return the nimbers of a game; None if it is no sum of impartial games, or if a part is too large."""
+    """Return the nimbers of a game; None if it is no sum of impartial games, or if it or a part is too large."""
     if game.num_roles != _ROLES or not _turn_decides(game):
         return None
     whole = parts(game)
@@ -76,11 +97,11 @@ def impartial_sum(game: Game) -> ImpartialSum | None:
     if turns is None or ends is None:
         return None
     clocks, is_misere = turns
-    nimbers = []
+    nimbers, work = [], _Work(MOST_MOVES)
     for part, own_ends in zip(whole.parts, ends, strict=True):
-        options = _options(whole, part, clocks)
+        options = _options(whole, part, clocks, work)
         own = None if options is None else _nimbers(options, is_misere)
-        if options is None or own is None or not _ends_without_options(whole, options, own_ends):
+        if options is None or own is None or not _ends_without_options(whole, part, options, own_ends):
             return None
         nimbers.append(own)
     return ImpartialSum(whole, tuple(nimbers), is_misere)
@@ -146,46 +167,65 @@ def _ends(whole: Parts) -> list[list[GateLiteral]] | None:
     return ends
 
 
-def _options(whole: Parts, part: GamePart, clocks: Sequence[States]) -> dict[bytes, frozenset[bytes]] | None:
+def _options(
+    whole: Parts, part: GamePart, clocks: Sequence[States], work: _Work
+) -> dict[bytes, frozenset[bytes]] | None:
     """Return the next positions of each position of a part, as bytes; None if they differ between the roles.
 
-    Also None if waiting changes the part, or if there are too many positions.
+    Also None if waiting changes the part, or if there are too many positions or moves.
     """
     rest = whole.game.initial & ~part.mask & ~whole.clock_mask
     touches = np.asarray(part.touches.any(axis=0))
+    first = (whole.game.initial & part.mask).tobytes()
     options: dict[bytes, frozenset[bytes]] = {}
-    todo = [(whole.game.initial & part.mask)]
+    reached, todo = {first}, [first]
     while todo:
-        position = todo.pop()
-        if position.tobytes() in options:
-            continue
-        if len(options) == MOST_POSITIONS:
-            return None
-        following = [_after(whole, part, rest | position | clock, touches) for clock in clocks]
+        batch, todo = todo[:_AT_ONCE], todo[_AT_ONCE:]
+        positions = np.frombuffer(b"".join(batch), np.uint64).reshape(len(batch), -1)
+        following = [_after(whole, part, rest | positions | clock, touches, work) for clock in clocks]
         if following[0] is None or following[0] != following[1]:
             return None
-        options[position.tobytes()] = following[0]
-        todo += [np.frombuffer(after, np.uint64) for after in following[0]]
+        for position, own in zip(batch, following[0], strict=True):
+            options[position] = own
+            todo += own - reached
+            reached |= own
+        if len(reached) > MOST_POSITIONS:
+            return None
     return options
 
 
-def _after(whole: Parts, part: GamePart, state: States, touches: NDArray[np.bool_]) -> frozenset[bytes] | None:
-    """Return the next positions of a part after moves that touch it; None if another move changes it."""
+def _after(
+    whole: Parts, part: GamePart, states: States, touches: NDArray[np.bool_], work: _Work
+) -> list[frozenset[bytes]] | None:
+    """Return the next positions of a part after moves that touch it, for each of the states uint64[n, words].
+
+    None if another move changes the part, or if there are too many moves.
+    """
     game = whole.game
-    legal = game.legal(state[None])
-    counts = legal.by_role(_ROLES)[1]
-    if legal.terminal[0]:
-        return frozenset()
-    role = int(np.argmax(counts[0]))
-    joint = legal.joint_moves(role, _ROLES)
+    legal = game.legal(states)
+    starts, counts = legal.by_role(_ROLES)
+    rows, roles = np.arange(len(states)), counts.argmax(axis=1)
+    if (counts[rows, 1 - roles] != ~legal.terminal).any():  # one move, or none where the match is over
+        return None
+    num_moves = counts[rows, roles]
+    work.moves_left -= int(num_moves.sum())
+    if work.moves_left < 0:
+        return None
+    rows, index = np.repeat(rows, num_moves), np.arange(num_moves.sum())
+    index -= np.repeat(np.cumsum(num_moves) - num_moves, num_moves)
+    joint = legal.actions[starts[rows]]
+    joint[np.arange(len(rows)), roles[rows]] = legal.actions[starts[rows, roles[rows]] + index]
     moves = [whole.moves.get(tuple(actions)) for actions in joint.tolist()]
-    if counts[0, 1 - role] != 1 or None in moves:
+    if None in moves:
         return None
-    following = game.next(np.repeat(state[None], len(joint), axis=0), joint) & part.mask
-    own = touches[np.array(moves)]
-    if (following[~own] != state & part.mask).any():
+    following = game.next(states[rows], joint) & part.mask
+    own = touches[np.array(moves, np.intp)]
+    if (following[~own] != states[rows[~own]] & part.mask).any():
         return None
-    return frozenset(row.tobytes() for row in following[own])
+    sets: list[set[bytes]] = [set() for _ in states]
+    for row, after in zip(rows[own].tolist(), following[own], strict=True):
+        sets[row].add(after.tobytes())
+    return [frozenset(positions) for positions in sets]
 
 
 def _nimbers(options: dict[bytes, frozenset[bytes]], is_misere: bool) -> dict[bytes, int] | None:
@@ -220,15 +260,20 @@ def smallest_missing(values: Iterable[int]) -> int:
 
 
 def _ends_without_options(
-    whole: Parts, options: dict[bytes, frozenset[bytes]], conditions: Sequence[GateLiteral]
+    whole: Parts, part: GamePart, options: dict[bytes, frozenset[bytes]], conditions: Sequence[GateLiteral]
 ) -> bool:
     """Return whether the conditions hold in exactly those positions of a part that offer no move."""
     circuit = whole.game.circuit
     assert circuit is not None
     states = np.array([np.frombuffer(position, np.uint64) for position in options])
-    held = unpack_bits(states, circuit.num_facts).astype(np.bool_)
-    values = truth(circuit, {1 + fact: held[:, fact] for fact in range(circuit.num_facts)}, len(states))
-    over = np.ones(len(states), np.bool_)
-    for literal in conditions:
-        over &= values[literal >> 1] ^ bool(literal & 1)
-    return bool((over == np.array([not following for following in options.values()])).all())
+    is_stuck = np.array([not following for following in options.values()])
+    for first in range(0, len(states), _STATES_AT_ONCE):
+        rows = slice(first, first + _STATES_AT_ONCE)
+        held = unpack_bits(states[rows], circuit.num_facts).astype(np.bool_)
+        values = truth(circuit, {1 + fact: held[:, fact] for fact in part.facts}, len(held))
+        over = np.ones(len(held), np.bool_)
+        for literal in conditions:
+            over &= values[literal >> 1] ^ bool(literal & 1)
+        if (over != is_stuck[rows]).any():
+            return False
+    return True

@@ -32,6 +32,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -257,8 +258,14 @@ def _from_file(game: Game, memory: int, symmetry: bool, patience: float, progres
     return solution
 
 
+def _load_code() -> None:
+    """Import what every solution needs, so that this does not count as its time."""
+    import_module("scipy.special")  # for the estimate of the number of positions
+
+
 def _worked_out(game: Game, memory: int, symmetry: bool, patience: float, progress: Progress) -> Solution:
     """Solve a game, without its step counter if possible."""
+    _load_code()
     begin = time.process_time()
     trivial = Symmetries.trivial(game)
     sample_matches(TurnGame(game, Canonical(trivial)))  # before the search for symmetries
