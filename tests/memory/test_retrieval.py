@@ -1,20 +1,42 @@
 """Retrieval: which game of a store is the nearest variant, and what its value becomes."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gamelore import Game, load
+from gamelore.analysis.isomorphism import scramble
 from gamelore.gdl.syntax import Rulesheet, parse
 from gamelore.learning.store.lesson_rows import Lessons, OpeningMove, StoredLesson, TrialRow
 from gamelore.learning.store.taught_rows import NOTHING, StoredValue
 from gamelore.memory import retrieval
+from gamelore.memory.lesson import restored_value, stored_value
 from gamelore.memory.retrieval import CarriedValue, Relatives
+from gamelore.networks.network import Network
+from gamelore.networks.tuples import draw_tuples
 from gamelore.rulesheets import path
+from gamelore.search.value import LinearValue
 
 BREAKTHROUGH = path("breakthrough").read_text(encoding="utf-8")
+
+
+def misere(text: str) -> str:
+    """Return rules in which who would win loses."""
+    return re.sub(r"\(goal (\S+) (\d+)\)", lambda goal: f"(goal {goal[1]} {100 - int(goal[2])})", text)
+
+
+def played_positions(game: Game) -> list[frozenset[str]]:
+    """Return the facts of the positions of some random matches."""
+    rng, positions = np.random.default_rng(2), []
+    for _ in range(4):
+        position = game.start()
+        while not position.is_terminal:
+            position = position.play({role: str(rng.choice(moves)) for role, moves in position.legal.items()})
+            positions.append(position.facts)
+    return positions
 
 
 def remember(lessons: Lessons, game: Game, informed: float | None = None) -> StoredValue:
@@ -111,8 +133,7 @@ def test_roles_go_by_the_map(lessons: Lessons, tmp_path: Path) -> None:
 
 def test_misere_play_gets_a_value_twice(lessons: Lessons, tmp_path: Path) -> None:
     """What was worth 0.125 at first is worth 0.875, and each weight has the other sign; then as it was."""
-    text = re.sub(r"\(goal (\S+) (\d+)\)", lambda goal: f"(goal {goal[1]} {100 - int(goal[2])})", BREAKTHROUGH)
-    (tmp_path / "misere.kif").write_text(text)
+    (tmp_path / "misere.kif").write_text(misere(BREAKTHROUGH))
     value, game = remember(lessons, load("breakthrough")), load(tmp_path / "misere.kif")
     relatives = Relatives(game, lessons)
     first = relatives.first_variant()
@@ -212,3 +233,53 @@ def test_a_damaged_game_is_left_out(damage: str, lessons: Lessons, caplog: pytes
     assert f"the lesson about {sizes[0].rules_hash} is left out: " in caplog.text
     relatives.adopt()
     assert lessons.find(load("breakthrough").rules_hash) is None, "nothing has the same rules"
+
+
+def remember_network(lessons: Lessons, game: Game, rng: np.random.Generator) -> Network:
+    """Store a lesson with a network whose entries are drawn by lot."""
+    tuples = draw_tuples(game, rng)
+    network = Network.zero(tuples, game.num_roles)
+    network.entries[:] = rng.normal(scale=0.1, size=network.entries.shape)
+    value = replace(LinearValue.zero(game), network=network)
+    value.weights[:, : len(game.fact_texts)] = 0.1
+    lessons.put(game, StoredLesson(2, 10, 1000, 60.0, stored_value(game, value, None)))
+    return network
+
+
+def carried_networks(game: Game, lessons: Lessons) -> list[Network]:
+    """Return the networks that variants give to a game."""
+    values = [restored_value(game, variant.value) for variant in Relatives(game, lessons).variants()]
+    return [value.network for value in values if value is not None and value.network is not None]
+
+
+@pytest.mark.parametrize("is_misere", [False, True])
+def test_a_network_is_carried_to_the_same_board(is_misere: bool, lessons: Lessons, tmp_path: Path) -> None:
+    """Its values are the same for the roles that correspond, and one minus them, too, in misère play.
+
+    The sheet has other names, and its roles in the other order.
+    """
+    game, rng = load("breakthrough"), np.random.default_rng(1)
+    text = misere(BREAKTHROUGH) if is_misere else BREAKTHROUGH + "(<= (idle ?p) (role ?p))"
+    text = text.replace("(role white)", "").replace("(role black)", "(role black) (role white)")
+    other, renaming = scramble(parse(text), rng)
+    (tmp_path / "other.kif").write_text(other.text)
+    target, network = load(tmp_path / "other.kif"), remember_network(lessons, game, rng)
+    positions = played_positions(game)
+    own = np.array([game.state(facts) for facts in positions])
+    theirs = np.array([target.state(map(renaming.theirs, facts)) for facts in positions])
+    values = network(own, np.zeros(len(own), np.int64))
+    expected = [1.0 - values, values] if is_misere else [values]
+    carried = carried_networks(target, lessons)
+    assert len(carried) == len(expected)
+    role = target.roles.index(renaming.theirs("white"))
+    for each, right in zip(carried, expected, strict=True):
+        assert each(theirs, np.full(len(own), role)) == pytest.approx(right, abs=2e-3)
+
+
+@pytest.mark.parametrize(("own", "other"), [(4, 5), (5, 4), (4, 7), (7, 4)])
+def test_a_network_is_not_carried_to_a_board_of_another_size(own: int, other: int, lessons: Lessons) -> None:
+    """Rows 1 to 4 are rows 1, 3, 5 and 7 of seven, each a row of its own, and three are left."""
+    source, target = (load(f"breakthrough:width={size},height={size},rows=1") for size in (own, other))
+    remember_network(lessons, source, np.random.default_rng(1))
+    assert len(Relatives(target, lessons).variants()) == 1
+    assert carried_networks(target, lessons) == []

@@ -34,7 +34,8 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a network follow after a tenth of a second, and give its first state after another one."""
     monkeypatch.setattr(tuition_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
     monkeypatch.setattr(tuition_module, "LINEAR_SECONDS", 0.1)
-    monkeypatch.setattr(tuition_module, "_SELF_PLAY", 0.1)
+    for module in (tuition_module, lesson_module):
+        monkeypatch.setattr(module, "FIRST_STATE", 0.1)
 
 
 def tuition_of(game: Game, lesson: StoredLesson | None = None) -> Tuition:
@@ -85,6 +86,19 @@ def test_a_network_becomes_a_state_when_it_is_due(game: Game) -> None:
         own.teach(monotonic() + 0.02)
     assert own.seconds >= 1.5 * first
     assert own.lesson().value.network != lesson.value.network
+
+
+def test_a_lesson_that_begins_with_a_network_goes_on_with_self_play(game: Game) -> None:
+    """That of a variant has no seconds of its own. Its first state is as good as the network that came."""
+    value = taught(game, 1).lesson().value
+    own = tuition_of(game, StoredLesson(0, 0, 0, 0.0, value))
+    assert own.teacher is None
+    while own.generation == 0:
+        own.teach(monotonic() + 0.02)
+    assert own.seconds >= 0.1
+    lesson = own.lesson()
+    assert lesson.value.network not in (None, value.network)
+    assert lesson.value._replace(network=None) == value._replace(network=None)
 
 
 def test_tuition_goes_on_from_the_store(game: Game, lessons: Lessons) -> None:

@@ -454,6 +454,13 @@ class FactMap:
             np.add.at(carried[role], self.rows, self.shares * own[self.columns])
         return carried.astype(np.float32)
 
+    def pairs(self) -> dict[int, int]:
+        """Return the fact of the target for each fact of the source that corresponds to this one only, and wholly."""
+        whole = self.shares == 1.0
+        columns, first, counts = np.unique(self.columns[whole], return_index=True, return_counts=True)
+        rows = self.rows[whole][first]
+        return dict(zip(columns[counts == 1].tolist(), rows[counts == 1].tolist(), strict=True))
+
 
 def map_facts(
     names: NameMap,

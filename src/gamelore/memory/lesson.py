@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _BYTES_OF_CHANGED, _BYTES_OF_ROUNDED = 20, 6  # of an entry of self-play in the store, see packed_play
 _MOST_PLAY_BYTES = 32 << 20
 _LARGEST_ENTRY = 60_000  # of a network in the store; float16 ends there
+FIRST_STATE = 20.0
+"""CPU seconds of self-play before the first state of a network; after half of that, it is hardly of use."""
 NEXT_STATE = 1.5  # a network is a state of its lesson again after so many times the teaching of the last one
 MOST_BYTES = 8 << 20  # of the sums of a generation under way; where they take more, only whole generations are stored
 
@@ -128,6 +130,27 @@ def restored_network(game: Game, stored: StoredNetwork) -> Network | None:
     return Network(own, offsets, entries.astype(np.float32))
 
 
+def carried_network(
+    stored: StoredNetwork, facts: Sequence[str | None], roles: Sequence[int], *, is_turned: bool
+) -> StoredNetwork | None:
+    """Return a stored network of another game for a game; None if it is damaged.
+
+    Args:
+        stored: network of the other game
+        facts: what the facts of the network are called in the game; None if it lacks them
+        roles: the role of the other game that each role corresponds to
+        is_turned: whether what was good for a role is bad for it here
+    """
+    arrays = network_arrays(stored)
+    if arrays is None or len(arrays[0]) != len(facts):
+        return None
+    strides, offsets, entries = arrays
+    strides = strides[[fact is not None for fact in facts]]
+    entries = entries[roles, : Tuples(strides, offsets, 0).room]
+    own = {"strides": strides, "offsets": offsets, "entries": -entries if is_turned else entries}
+    return StoredNetwork(tuple(fact for fact in facts if fact is not None), _npz(own, compressed=False))
+
+
 def network_arrays(stored: StoredNetwork) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float16]] | None:
     """Return the arrays of a stored network: strides of its facts, offsets and entries; None if they are damaged."""
     try:
@@ -213,7 +236,8 @@ def restored_play(game: Game, lesson: StoredLesson) -> PlayProgress | None:
     if network is None:
         return None
     sums, changes = np.zeros_like(network.entries), np.zeros_like(network.entries)
-    return PlayProgress(SelfPlayState(network, sums, changes, 0, 0), NEXT_STATE * lesson.seconds, True)
+    due = max(FIRST_STATE, NEXT_STATE * lesson.seconds)
+    return PlayProgress(SelfPlayState(network, sums, changes, 0, 0), due, True)
 
 
 def is_as_assumed(lesson: StoredLesson) -> bool:
@@ -264,10 +288,11 @@ def _are_tuples(strides: NDArray[Any], offsets: NDArray[Any], room: int) -> bool
     return min(strides.min(initial=0), offsets.min()) >= 0 and Tuples(strides, offsets, 0).room == room
 
 
-def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return arrays as a compressed npz file."""
+def _npz(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:
+    """Return arrays as an npz file. To compress a network takes a tenth of a second."""
     file = io.BytesIO()
-    np.savez_compressed(file, allow_pickle=False, **arrays)
+    save = np.savez_compressed if compressed else np.savez
+    save(file, allow_pickle=False, **arrays)
     return file.getvalue()
 
 

@@ -4,6 +4,9 @@ A *variant* is a game with most of the same rules. Its value is carried to the f
 is carried twice: what was good for a role is mostly bad for it there, but in some games still good, and matches tell.
 The lesson of the same game under other names is copied as a whole, with its tests.
 
+A network is carried, too, where nearly each of its facts corresponds to a fact of its own, as on a board of the same
+size.
+
 The shapes of the rules bound the score of a map from above (see analysis/variants.py). They are compared with those of
 all games in the store at once. Only games with the same shapes are compared in full, and only the best few are mapped.
 """
@@ -25,19 +28,21 @@ from ..errors import KnowledgeError
 from ..gdl.limits import processor_time
 from ..gdl.syntax import Rulesheet, parse
 from ..learning.store.lesson_rows import LESSON, naming_lesson
+from ..search.startclock import has_network
 from ..search.value import LinearValue
-from .lesson import begun_anew, stored_value
+from .lesson import begun_anew, carried_network, stored_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..game.game import Game
     from ..learning.store.lesson_rows import KeptLesson, Lessons
     from ..learning.store.schema import GameRow
-    from ..learning.store.taught_rows import StoredValue
+    from ..learning.store.taught_rows import StoredNetwork, StoredValue
 
 LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""
+_LEAST_ALIKE = 0.9  # share of facts, on both sides, that correspond to a fact of their own where a network is carried
 _MOST_MAPS, _AS_NEAR = 3, 0.9  # games that are mapped; share of the best score that is as good
 _RENAMING_SECONDS = 1.0  # of the comparisons with games whose rules have the same shapes
 _MAPPING_SECONDS = 0.5  # of a map
@@ -220,14 +225,38 @@ def carried(
     if not stored.constants or any(role not in theirs for role in own):
         return None
     roles = [theirs.index(str(role)) for role in own]
-    facts, texts = list(stored.weights), game.fact_texts
-    weights = np.array(list(stored.weights.values()), np.float32).reshape(len(facts), len(stored.constants)).T
-    moved = map_facts(names, source, game.rulesheet, facts, texts).carried(weights[roles], len(texts))
-    if not moved.any() and not stored.informed:
+    network, texts = stored.network if has_network(game) else None, game.fact_texts
+    facts = list(dict.fromkeys([*stored.weights, *(network.facts if network is not None else ())]))
+    num = len(stored.constants)
+    weighed = [stored.weights.get(fact, (0.0,) * num) for fact in facts]
+    weights = np.array(weighed, np.float32).reshape(len(facts), num).T
+    fact_map = map_facts(names, source, game.rulesheet, facts, texts)
+    moved = fact_map.carried(weights[roles], len(texts))
+    if network is not None:
+        alike = {facts[column]: texts[row] for column, row in fact_map.pairs().items()}
+        is_same_board = len(alike) >= _LEAST_ALIKE * len(np.unique(fact_map.rows))
+        network = _with_facts_of(alike, network, roles, is_turned=is_turned) if is_same_board else None
+    if not moved.any() and not stored.informed and network is None:
         return None
     value = LinearValue.zero(game)
     constants = np.array(stored.constants)[roles]
     value.weights[:, : len(texts)] = -moved if is_turned else moved
     value.constants[:] = 1.0 - constants if is_turned else constants
     trusting = replace(value, determination=stored.determination, foresight=stored.foresight)
-    return stored_value(game, trusting, stored.informed)
+    return stored_value(game, trusting, stored.informed)._replace(network=network)
+
+
+def _with_facts_of(
+    alike: Mapping[str, str], network: StoredNetwork, roles: Sequence[int], *, is_turned: bool
+) -> StoredNetwork | None:
+    """Return the network of another game for a game; None if too few of its facts are alike.
+
+    Args:
+        alike: the fact of the game that corresponds to a fact of the other one, and to no other
+        network: network of the other game
+        roles, is_turned: see `carried_network`
+    """
+    own = [alike.get(fact) for fact in network.facts]
+    if len(own) - own.count(None) < _LEAST_ALIKE * len(own):
+        return None
+    return carried_network(network, own, roles, is_turned=is_turned)

@@ -4,7 +4,7 @@ A linear value is learned within seconds, and hardly gets better after ten of th
 learning (docs/memory/trials.md): it is what a startclock cannot buy. So the first states of a lesson are those of a
 teacher (search/teaching.py), and the later ones are networks (networks/self_play.py), each taught for half as long
 again as the one before. The linear value stays beside the network: it can be shown on a board, and carried to variants
-of the game.
+of the game. A lesson that began with the network of a variant goes on with self-play at once.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..search.startclock import has_network
 from ..search.teaching import Teacher
 from ..search.tree import UNRELATED
 from .lesson import (
+    FIRST_STATE,
     NEXT_STATE,
     PlayProgress,
     is_as_assumed,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 LINEAR_SECONDS = 10.0
 """CPU seconds for which a linear value is taught; more until a generation has ended, and while playouts are tried."""
 _TRIAL_SECONDS = 45.0  # after which the trial of informed playouts is given up
-_SELF_PLAY = 20.0  # CPU seconds of it before the first state of a network; after half of that, it is hardly of use
 _ENDLESS = 1 << 60  # walks
 
 
@@ -175,7 +175,7 @@ class _LinearStage:
             threads.shutdown(wait=False)
         if self._begun is None or not self._begun.done():
             return None
-        self_play, due = self._begun.result(), seconds + _SELF_PLAY
+        self_play, due = self._begun.result(), seconds + FIRST_STATE
         progress = PlayProgress(self_play.state, due, self.teacher.pause().as_assumed)
         return _NetworkStage(self._game, self._key, self.lesson(seconds), progress, self_play)
 

@@ -134,12 +134,13 @@ def source_lesson(folder: Path, game: str, run: int, study: float) -> SourceLess
 def mapped(source: SourceLesson | None, game: Game) -> tuple[Mapped, LinearValue | None]:
     """Return how a source is mapped to a game, and the value that it carries; None if it has no effect.
 
-    In misère play, what was good for a role is bad for it. (A player tries it as it was, too.)
+    It is linear. In misère play, what was good for a role is bad for it. (A player tries it as it was, too.)
     """
     if source is None:
         return Mapped(0.0, 0.0, False), None
     names = map_names(source.sheet, game.rulesheet)
-    stored = carried(source.value, names, source.sheet, game, is_turned=names.is_misere)
+    linear = source.value._replace(network=None)
+    stored = carried(linear, names, source.sheet, game, is_turned=names.is_misere)
     value = restored_value(game, stored) if stored is not None else None
     if value is not None and not value.virtual_visits(ChampionSettings().growth):
         value = None
