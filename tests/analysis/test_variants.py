@@ -148,12 +148,12 @@ def test_places_between_two_are_shared_by_hand() -> None:
     assert carried[0, 8] == 1.0
 
 
-def test_pairs_by_hand() -> None:
+def test_one_to_one_by_hand() -> None:
     """Of five places, the first, the middle and the last are the three of the source; the others are between two."""
     mapped = map_facts(map_names(steps(3), steps(5)), steps(3), steps(5), facts(steps(3), 3), facts(steps(5), 5))
-    assert mapped.pairs() == {0: 0, 1: 2, 2: 4, 3: 5, 4: 7, 5: 9, 6: 10}
+    assert mapped.one_to_one() == {0: 0, 1: 2, 2: 4, 3: 5, 4: 7, 5: 9, 6: 10}
     doubled = FactMap(np.array([0, 1, 2]), np.array([3, 3, 4]), np.ones(3))
-    assert doubled.pairs() == {4: 2}, "two facts correspond to the same one"
+    assert doubled.one_to_one() == {4: 2}, "two facts correspond to the same one"
 
 
 def test_facts_that_the_source_lacks_do_not_stretch_the_others() -> None:

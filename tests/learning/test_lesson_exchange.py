@@ -168,7 +168,7 @@ def test_the_longer_lesson_is_kept_with_its_tests(other: Lessons, file: Path) ->
     assert [taught.number for taught in other.taught(game.rules_hash, LESSON)] == [1, 2]
     assert [match.id for match in other.matches(game.rules_hash)] == ["m0", "m1"]
     longer = replace(STORED, generation=5, walks=9_000_000, value=VALUE._replace(constants=(0.0, 0.0)), id="mine")
-    other.put(game, longer, former=back.id)
+    other.put(game, longer, replaces=back.id)
     assert import_lessons(other, file) == 0
     back = other.find(game.rules_hash)
     assert back is not None

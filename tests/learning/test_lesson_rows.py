@@ -359,7 +359,7 @@ def test_tests_of_another_lesson_do_not_count(lessons: Lessons) -> None:
     assert lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), one_more, lesson="another") is None
     lessons.put(game, replace(LESSON, walks=2_000_000))
     assert [row.num for row in lessons.trials(game.rules_hash)] == [1]
-    lessons.put(game, replace(LESSON, walks=3_000_000, id="another"), former=present(lessons, game))
+    lessons.put(game, replace(LESSON, walks=3_000_000, id="another"), replaces=present(lessons, game))
     assert lessons.trials(game.rules_hash) == []
     assert len(lessons.taught(game.rules_hash, PUPIL)) == 1, "the values of the other lesson are gone"
     lessons.add_evidence(game, TrialRow("lesson", 1, "startclock=1"), one_more)
@@ -410,12 +410,12 @@ def test_a_lesson_replaces_only_itself(lessons: Lessons, tmp_path: Path) -> None
     game, longer = load("tictactoe"), replace(LESSON, walks=3_000_000)
     with KnowledgeStore(tmp_path / "k.db") as knowledge:
         other = Lessons(knowledge)
-        assert lessons.put(game, LESSON, former="") == "stored"
+        assert lessons.put(game, LESSON, replaces="") == "stored"
         own = present(lessons, game)
-        assert other.put(game, replace(longer, id="second"), former="") == "behind"
+        assert other.put(game, replace(longer, id="second"), replaces="") == "behind"
         assert lessons.delete(game.rules_hash)
         assert lessons.put(game, replace(longer, id=own)) == "behind"
-        assert other.put(game, replace(LESSON, id="second"), former="") == "stored"
+        assert other.put(game, replace(LESSON, id="second"), replaces="") == "stored"
         assert lessons.put(game, replace(longer, id=own)) == "behind", "it was deleted, and another one has begun"
         assert (present(lessons, game), lessons.state(game.rules_hash)) == ("second", ("second", LESSON.walks))
         assert other.put(game, replace(longer, id="second")) == "stored"

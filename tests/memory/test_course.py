@@ -312,7 +312,7 @@ def test_evidence_about_a_lesson_that_another_process_has_replaced_is_dropped(
     key = TrialRow(LESSON, course.snapshot.number, rival_name(1))
     rounds = course._rivals.contest(course.snapshot.plan, SearchPlan(None, GrowthSettings()), [2])
     other = replace(course.tuition.lesson(), walks=1 << 40, id="another")
-    lessons.put(game, other, former=course._id)
+    lessons.put(game, other, replaces=course._id)
     while not rounds.scores:
         assert course._advance(key, rounds, monotonic() + 0.1) is None
     assert lessons.trials(game.rules_hash) == []
@@ -470,6 +470,26 @@ def test_matches_choose_among_several_variants(
         assert course.go_on(monotonic() + 0.1)
     assert course.variant == game.rules_hash
     assert lessons.trials(variant.rules_hash) == [], "the choice is no test"
+
+
+def test_of_two_values_of_a_variant_the_first_one_is_the_lesson(variant: Game, lessons: Lessons) -> None:
+    """The second process has taught more when it stores, but with another value, which must not go on beside it."""
+    first, second = Course(variant, lessons), Course(variant, lessons)
+    assert second._variants is not None
+    carried = second._variants[0]
+    turned = carried.value._replace(constants=tuple(1.0 - constant for constant in carried.value.constants))
+    second._variants, second._has_others = [carried._replace(value=turned)], False
+    second.tuition = second._resumed()
+    first.tuition.teach(monotonic() + 0.05)
+    second.tuition.teach(monotonic() + 0.3)
+    assert second.tuition.walks > first.tuition.walks
+    assert first._store() is not None
+    assert second._store() is None
+    assert second._id == first._id
+    assert first.snapshot is not None
+    assert second.snapshot is not None
+    assert second.snapshot.number == first.snapshot.number
+    assert second.snapshot.value.constants == pytest.approx(first.snapshot.value.constants)
 
 
 def test_a_lesson_without_a_value_begins_with_that_of_a_variant(game: Game, variant: Game, lessons: Lessons) -> None:
@@ -699,7 +719,7 @@ def test_a_value_in_use_is_read_once_and_made_when_it_is_needed(
     lesson = lessons.find(game.rules_hash)
     assert lesson is not None
     value = lesson.value._replace(constants=tuple(constant + 0.25 for constant in lesson.value.constants))
-    lessons.put(game, replace(lesson, id="another", walks=lesson.walks + 1, value=value), former=lesson.id)
+    lessons.put(game, replace(lesson, id="another", walks=lesson.walks + 1, value=value), replaces=lesson.id)
     course.refresh()
     other = course.stored_snapshot(LESSON, newest.number)
     assert other is not None
@@ -772,9 +792,9 @@ def test_a_course_in_slices_does_not_store_after_each(
 ) -> None:
     stored, put = [], Lessons.put
 
-    def counting(self: Lessons, game: Game, lesson: StoredLesson) -> Stored:
+    def counting(self: Lessons, game: Game, lesson: StoredLesson, replaces: str) -> Stored:
         stored.append(lesson)
-        return put(self, game, lesson)
+        return put(self, game, lesson, replaces)
 
     monkeypatch.setattr(Lessons, "put", counting)
     monkeypatch.setattr(course_module, "_BETWEEN", 10.0)

@@ -14,6 +14,7 @@ from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory import lesson as lesson_module
 from gamelore.memory.lesson import (
     begun_anew,
+    carried_network,
     is_as_assumed,
     restored,
     restored_network,
@@ -195,6 +196,44 @@ def test_a_network_reads_facts_by_their_texts() -> None:
     upper = restored_network(game, kept._replace(facts=tuple(fact.upper() for fact in kept.facts)))
     assert upper is not None
     assert np.array_equal(upper.strides, network.strides)
+
+
+def test_what_facts_are_left_out_of_needs_less_room() -> None:
+    """The entries that no position of the game reaches any more are left out, so the network can be stored again."""
+    game, network = load("connect3"), played_network("connect3")
+    kept = stored_network(game, network)
+    fewer = restored_network(game, kept._replace(facts=("(cell 9 9 red)", *kept.facts[1:])))
+    assert fewer is not None
+    again = restored_network(game, stored_network(game, fewer))
+    assert again is not None
+    assert again.entries.shape == fewer.entries.shape
+    assert again.entries.shape[1] <= network.entries.shape[1]
+
+
+def test_a_carried_network_reads_fewer_facts() -> None:
+    """Its roles change places, and what was good is bad: entries have the other sign."""
+    game, network = load("connect3"), played_network("connect3")
+    kept = stored_network(game, network)
+    facts = [None, *kept.facts[1:]]
+    carried = carried_network(kept, facts, [1, 0], is_turned=True)
+    assert carried is not None
+    assert carried.facts == kept.facts[1:]
+    own, whole = restored_network(game, carried), restored_network(game, kept)
+    assert own is not None
+    assert whole is not None
+    room = own.entries.shape[1]
+    assert np.array_equal(own.entries, -whole.entries[[1, 0], :room])
+    gone = [game.fact_text(bit) for bit in range(len(network.strides))].index(kept.facts[0])
+    assert not own.strides[gone].any()
+    assert np.array_equal(np.delete(own.strides, gone, axis=0), np.delete(whole.strides, gone, axis=0))
+    assert restored_network(game, stored_network(game, own)) is not None
+
+
+def test_a_network_that_is_damaged_or_of_fewer_roles_is_not_carried() -> None:
+    kept = stored_network(load("connect3"), played_network("connect3"))
+    assert carried_network(kept._replace(packed=b""), kept.facts, [0, 1], is_turned=False) is None
+    assert carried_network(kept, kept.facts, [0, 1, 2], is_turned=False) is None
+    assert carried_network(kept, kept.facts[1:], [0, 1], is_turned=False) is None
 
 
 def test_damaged_networks_are_left_out() -> None:

@@ -235,14 +235,14 @@ def test_a_damaged_game_is_left_out(damage: str, lessons: Lessons, caplog: pytes
     assert lessons.find(load("breakthrough").rules_hash) is None, "nothing has the same rules"
 
 
-def remember_network(lessons: Lessons, game: Game, rng: np.random.Generator) -> Network:
+def remember_network(lessons: Lessons, game: Game, rng: np.random.Generator, informed: float | None = None) -> Network:
     """Store a lesson with a network whose entries are drawn by lot."""
     tuples = draw_tuples(game, rng)
     network = Network.zero(tuples, game.num_roles)
     network.entries[:] = rng.normal(scale=0.1, size=network.entries.shape)
     value = replace(LinearValue.zero(game), network=network)
     value.weights[:, : len(game.fact_texts)] = 0.1
-    lessons.put(game, StoredLesson(2, 10, 1000, 60.0, stored_value(game, value, None)))
+    lessons.put(game, StoredLesson(2, 10, 1000, 60.0, stored_value(game, value, informed)))
     return network
 
 
@@ -274,6 +274,28 @@ def test_a_network_is_carried_to_the_same_board(is_misere: bool, lessons: Lesson
     role = target.roles.index(renaming.theirs("white"))
     for each, right in zip(carried, expected, strict=True):
         assert each(theirs, np.full(len(own), role)) == pytest.approx(right, abs=2e-3)
+
+
+def test_facts_of_the_game_alone_keep_no_network_out(lessons: Lessons, tmp_path: Path) -> None:
+    """A game with a counter of 200 plies gets the network of one without. The other one lacks most of its facts."""
+    steps = " ".join(f"(after {number} {number + 1})" for number in range(200))
+    counter = f"(init (ply 0)) (<= (next (ply ?n)) (true (ply ?m)) (after ?m ?n)) {steps}"
+    (tmp_path / "counted.kif").write_text(BREAKTHROUGH + counter)
+    game, counted = load("breakthrough"), load(tmp_path / "counted.kif")
+    remember_network(lessons, game, np.random.default_rng(1))
+    assert len(carried_networks(counted, lessons)) == 1
+    lessons.delete(game.rules_hash)
+    remember_network(lessons, counted, np.random.default_rng(1))
+    assert carried_networks(game, lessons) == []
+
+
+def test_a_network_comes_without_informed_playouts(lessons: Lessons, tmp_path: Path) -> None:
+    """Its lesson never tries them."""
+    (tmp_path / "other.kif").write_text(BREAKTHROUGH + "(<= (idle ?p) (role ?p))")
+    remember_network(lessons, load("breakthrough"), np.random.default_rng(1), informed=0.3)
+    (variant,) = Relatives(load(tmp_path / "other.kif"), lessons).variants()
+    assert variant.value.network is not None
+    assert variant.value.informed is None
 
 
 @pytest.mark.parametrize(("own", "other"), [(4, 5), (5, 4), (4, 7), (7, 4)])

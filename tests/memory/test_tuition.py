@@ -13,12 +13,15 @@ from gamelore.gdl import syntax
 from gamelore.learning.store.lesson_rows import LESSON, Lessons, StoredLesson
 from gamelore.memory import lesson as lesson_module
 from gamelore.memory import tuition as tuition_module
-from gamelore.memory.lesson import packed_play, restored_play, restored_value
+from gamelore.memory.lesson import packed_play, restored_play, restored_value, stored_value
 from gamelore.memory.tuition import Tuition
+from gamelore.networks.network import Network
+from gamelore.networks.tuples import draw_tuples
 from gamelore.players.random_streams import stream
 from gamelore.search.settings import TeachingSettings
 from gamelore.search.teaching import Teacher
 from gamelore.search.tree import UNRELATED
+from gamelore.search.value import LinearValue
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
 BOTH_CHOOSE = """
@@ -35,7 +38,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuition_module, "TeachingSettings", lambda simulations=1 << 60: QUICK)
     monkeypatch.setattr(tuition_module, "LINEAR_SECONDS", 0.1)
     for module in (tuition_module, lesson_module):
-        monkeypatch.setattr(module, "FIRST_STATE", 0.1)
+        monkeypatch.setattr(module, "FIRST_STATE_SECONDS", 0.1)
 
 
 def tuition_of(game: Game, lesson: StoredLesson | None = None) -> Tuition:
@@ -99,6 +102,19 @@ def test_a_lesson_that_begins_with_a_network_goes_on_with_self_play(game: Game) 
     lesson = own.lesson()
     assert lesson.value.network not in (None, value.network)
     assert lesson.value._replace(network=None) == value._replace(network=None)
+
+
+def test_the_network_of_a_variant_gives_way_where_roles_never_move_alone(game: Game, lessons: Lessons) -> None:
+    """Self-play learns nothing there, so a linear value is taught."""
+    both = native_game(syntax.parse(BOTH_CHOOSE))
+    tuples = draw_tuples(both, np.random.default_rng(0))
+    network = Network.zero(tuples, both.num_roles)
+    value = stored_value(both, replace(LinearValue.zero(both), network=network), None)
+    own = tuition_of(both, StoredLesson(0, 0, 0, 0.0, value))
+    assert own.teacher is None
+    own.teach(monotonic() + 5.0)
+    assert own.teacher is not None
+    assert own.lesson().value.network is None
 
 
 def test_tuition_goes_on_from_the_store(game: Game, lessons: Lessons) -> None:

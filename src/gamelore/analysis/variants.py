@@ -202,7 +202,8 @@ class NameMap:
     score    from 0 to 1, see the module; 1 if all rules agree
     sources  the name in the source sheet, by kind and name in the target sheet; names are in lower case
     is_same_board  whether the facts of the sheets agree, too
-    is_misere  whether each of the two games is misère play of the other one: who wins in one loses in the other
+    is_misere  whether to win in one game corresponds to losing in the other: so it is in misère play, and also where a
+               map of games that are hardly alike crosses the roles, but not their pieces
     """
 
     score: float
@@ -454,7 +455,7 @@ class FactMap:
             np.add.at(carried[role], self.rows, self.shares * own[self.columns])
         return carried.astype(np.float32)
 
-    def pairs(self) -> dict[int, int]:
+    def one_to_one(self) -> dict[int, int]:
         """Return the fact of the target for each fact of the source that corresponds to this one only, and wholly."""
         whole = self.shares == 1.0
         columns, first, counts = np.unique(self.columns[whole], return_index=True, return_counts=True)

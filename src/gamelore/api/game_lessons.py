@@ -96,7 +96,8 @@ class GameLesson:
         game: the game.
         seconds: CPU seconds of teaching.
         simulations: number of simulations of teaching, and of positions of self-play.
-        determination: share of the results of searches that the value explains, 0 to 1.
+        determination: share of the results of searches that the linear value explains, 0 to 1; those in the variant if
+            `has_own_value` is False.
         informed: share of the playouts that see wins in one ply; None if that has not been decided.
         weights: role -> fact -> what the fact adds to the value of a position after a move of this role, in points.
         generations: the generations of teaching, each with its number, walks, seconds and determination, and whether it
@@ -133,6 +134,11 @@ class GameLesson:
             for fact, weight in own.items()
         ]
         object.__setattr__(self, "rows", rows)
+
+    @property
+    def has_own_value(self) -> bool:
+        """Whether the linear value was taught in the game itself; otherwise it is that of the variant."""
+        return not self.variant or any(row.number and not row.is_network for row in self.generations)
 
     def save(self, path: str | Path) -> None:
         """Write the weights to a file that ends in .csv, or the picture to one that ends in .svg."""
@@ -188,13 +194,14 @@ class GameLesson:
         return self.svg
 
     def __str__(self) -> str:
+        whose = "the value" if self.has_own_value or not self.variant else f"the linear value of {self.variant[0]}"
         taught = (
             f"{self.game.name}: taught for {self.seconds:.0f} s of CPU time, {self.simulations:,} simulations, "
-            f"{counted(len(self.generations), 'generation')}; the value explains {self.determination:.0%} of what "
-            f"searches find; {counted(self.num_openings, 'opening')}"
+            f"{counted(len(self.generations), 'generation')}; {whose} explains {self.determination:.0%} of what "
+            f"searches find{'' if self.has_own_value else ' there'}; {counted(self.num_openings, 'opening')}"
         )
         start = [f"began with the lesson of {self.variant[0]} (likeness {self.variant[1]:.2f})"] if self.variant else []
-        networks = [row for row in self.generations if row.is_network]
+        networks = [row for row in self.generations if row.is_network and row.number]
         network = [f"the last {counted(len(networks), 'generation')} taught a network in self-play"] if networks else []
         playouts = [f"informed playouts: {self.informed:.0%}"] if self.informed is not None else []
         goals = ", ".join(f"{role} {goal}" for role, goal in self.solved.items())

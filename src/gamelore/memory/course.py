@@ -355,7 +355,7 @@ class Course:
         """Store the lesson as it is now, and return it; None as in `store_lesson`."""
         self._stored_at = self.seconds
         lesson, rules = self._present_lesson(), self.game.rules_hash
-        became, state = self._lessons.put(self.game, lesson), self._lessons.state(rules)
+        became, state = self._lessons.put(self.game, lesson, self._id), self._lessons.state(rules)
         # another process may have begun with another variant, and taught nothing either
         is_foreign = became == "same" and self._is_new
         self._num_generations, self._is_new = lesson.generation, False

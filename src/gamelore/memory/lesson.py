@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _BYTES_OF_CHANGED, _BYTES_OF_ROUNDED = 20, 6  # of an entry of self-play in the store, see packed_play
 _MOST_PLAY_BYTES = 32 << 20
 _LARGEST_ENTRY = 60_000  # of a network in the store; float16 ends there
-FIRST_STATE = 20.0
-"""CPU seconds of self-play before the first state of a network; after half of that, it is hardly of use."""
+FIRST_STATE_SECONDS = 20.0
+"""CPU time of self-play before the first state of a network; after half of that, one that began empty is of no use."""
 NEXT_STATE = 1.5  # a network is a state of its lesson again after so many times the teaching of the last one
 MOST_BYTES = 8 << 20  # of the sums of a generation under way; where they take more, only whole generations are stored
 
@@ -127,13 +127,13 @@ def restored_network(game: Game, stored: StoredNetwork) -> Network | None:
     numbers = {fact.lower(): number for number, fact in enumerate(stored.facts)}
     rows = np.array([numbers.get(fact.lower(), -1) for fact in game.fact_texts], np.int64)
     own = np.where(rows[:, None] >= 0, strides[rows], np.int32(0)).astype(np.int32)
-    return Network(own, offsets, entries.astype(np.float32))
+    return Network(own, offsets, entries[:, : Tuples(own, offsets, 0).room].astype(np.float32))
 
 
 def carried_network(
     stored: StoredNetwork, facts: Sequence[str | None], roles: Sequence[int], *, is_turned: bool
 ) -> StoredNetwork | None:
-    """Return a stored network of another game for a game; None if it is damaged.
+    """Return a stored network of another game for a game; None if it is damaged. It is not compressed, see `_npz`.
 
     Args:
         stored: network of the other game
@@ -142,12 +142,13 @@ def carried_network(
         is_turned: whether what was good for a role is bad for it here
     """
     arrays = network_arrays(stored)
-    if arrays is None or len(arrays[0]) != len(facts):
+    if arrays is None or len(arrays[0]) != len(facts) or len(arrays[2]) <= max(roles):
         return None
     strides, offsets, entries = arrays
     strides = strides[[fact is not None for fact in facts]]
     entries = entries[roles, : Tuples(strides, offsets, 0).room]
-    own = {"strides": strides, "offsets": offsets, "entries": -entries if is_turned else entries}
+    entries = -entries if is_turned else entries
+    own: dict[str, NDArray[Any]] = {"strides": strides, "offsets": offsets, "entries": entries}
     return StoredNetwork(tuple(fact for fact in facts if fact is not None), _npz(own, compressed=False))
 
 
@@ -167,7 +168,8 @@ class PlayProgress(NamedTuple):
     """Self-play in a lesson, see memory/tuition.py.
 
     state  what it has learned
-    due    CPU seconds of teaching after which the network becomes the next state of the lesson
+    due    CPU seconds of teaching after which the network becomes the next state of the lesson, counted anew where
+           self-play goes on from a network without its progress
     as_assumed  False if goals were different from those of random playouts, see `growth.as_assumed`
     """
 
@@ -236,7 +238,7 @@ def restored_play(game: Game, lesson: StoredLesson) -> PlayProgress | None:
     if network is None:
         return None
     sums, changes = np.zeros_like(network.entries), np.zeros_like(network.entries)
-    due = max(FIRST_STATE, NEXT_STATE * lesson.seconds)
+    due = max(FIRST_STATE_SECONDS, NEXT_STATE * lesson.seconds)
     return PlayProgress(SelfPlayState(network, sums, changes, 0, 0), due, True)
 
 
@@ -289,7 +291,7 @@ def _are_tuples(strides: NDArray[Any], offsets: NDArray[Any], room: int) -> bool
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:
-    """Return arrays as an npz file. To compress a network takes a tenth of a second."""
+    """Return arrays as an npz file. To compress a network takes a tenth of a second, too long for some startclocks."""
     file = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
     save(file, allow_pickle=False, **arrays)

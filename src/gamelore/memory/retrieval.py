@@ -4,8 +4,8 @@ A *variant* is a game with most of the same rules. Its value is carried to the f
 is carried twice: what was good for a role is mostly bad for it there, but in some games still good, and matches tell.
 The lesson of the same game under other names is copied as a whole, with its tests.
 
-A network is carried, too, where nearly each of its facts corresponds to a fact of its own, as on a board of the same
-size.
+A network is carried, too, where nearly each of its facts corresponds to a single one, which corresponds to no other: on
+a board of the same size.
 
 The shapes of the rules bound the score of a map from above (see analysis/variants.py). They are compared with those of
 all games in the store at once. Only games with the same shapes are compared in full, and only the best few are mapped.
@@ -33,7 +33,7 @@ from ..search.value import LinearValue
 from .lesson import begun_anew, carried_network, stored_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..game.game import Game
     from ..learning.store.lesson_rows import KeptLesson, Lessons
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 LEAST_LIKENESS = 0.15
 """Score of the map between two games, from 0 to 1, below which they are no variants of each other."""
-_LEAST_ALIKE = 0.9  # share of facts, on both sides, that correspond to a fact of their own where a network is carried
+_LEAST_ALIKE = 0.9  # share of the facts of a network, and of those they correspond to, that are pairs of one and one
 _MOST_MAPS, _AS_NEAR = 3, 0.9  # games that are mapped; share of the best score that is as good
 _RENAMING_SECONDS = 1.0  # of the comparisons with games whose rules have the same shapes
 _MAPPING_SECONDS = 0.5  # of a map
@@ -165,8 +165,8 @@ def _carried_values(game: Game, row: GameRow, source: Rulesheet, lessons: Lesson
     with _leaving_out(lessons, row.name):
         value = _newest_value(row.rules_hash, lessons) if names.score >= LEAST_LIKENESS else None
         if value is not None:
-            signs = [True, False] if names.is_misere else [False]
-            moved = [carried(value, names, source, game, is_turned=sign) for sign in signs]
+            ways = [True, False] if names.is_misere else [False]
+            moved = [carried(value, names, source, game, is_turned=is_turned) for is_turned in ways]
     return [CarriedValue(row.rules_hash, row.name, names.score, own) for own in moved if own is not None]
 
 
@@ -225,38 +225,41 @@ def carried(
     if not stored.constants or any(role not in theirs for role in own):
         return None
     roles = [theirs.index(str(role)) for role in own]
-    network, texts = stored.network if has_network(game) else None, game.fact_texts
-    facts = list(dict.fromkeys([*stored.weights, *(network.facts if network is not None else ())]))
-    num = len(stored.constants)
-    weighed = [stored.weights.get(fact, (0.0,) * num) for fact in facts]
-    weights = np.array(weighed, np.float32).reshape(len(facts), num).T
-    fact_map = map_facts(names, source, game.rulesheet, facts, texts)
-    moved = fact_map.carried(weights[roles], len(texts))
-    if network is not None:
-        alike = {facts[column]: texts[row] for column, row in fact_map.pairs().items()}
-        is_same_board = len(alike) >= _LEAST_ALIKE * len(np.unique(fact_map.rows))
-        network = _with_facts_of(alike, network, roles, is_turned=is_turned) if is_same_board else None
-    if not moved.any() and not stored.informed and network is None:
+    facts, texts = list(stored.weights), game.fact_texts
+    weights = np.array(list(stored.weights.values()), np.float32).reshape(len(facts), len(stored.constants)).T
+    moved = map_facts(names, source, game.rulesheet, facts, texts).carried(weights[roles], len(texts))
+    network = None
+    if stored.network is not None and has_network(game):
+        network = _carried_network(stored.network, names, source, game, roles, is_turned=is_turned)
+    # with a network, a lesson never tries informed playouts
+    informed = stored.informed if network is None else None
+    if not moved.any() and not informed and network is None:
         return None
     value = LinearValue.zero(game)
     constants = np.array(stored.constants)[roles]
     value.weights[:, : len(texts)] = -moved if is_turned else moved
     value.constants[:] = 1.0 - constants if is_turned else constants
     trusting = replace(value, determination=stored.determination, foresight=stored.foresight)
-    return stored_value(game, trusting, stored.informed)._replace(network=network)
+    return stored_value(game, trusting, informed)._replace(network=network)
 
 
-def _with_facts_of(
-    alike: Mapping[str, str], network: StoredNetwork, roles: Sequence[int], *, is_turned: bool
+def _carried_network(
+    stored: StoredNetwork, names: NameMap, source: Rulesheet, game: Game, roles: Sequence[int], *, is_turned: bool
 ) -> StoredNetwork | None:
-    """Return the network of another game for a game; None if too few of its facts are alike.
+    """Return the network of another game for a game; None if too few facts correspond to a single one, on either side.
+
+    The facts of the game that correspond to none do not count: the network need not know them.
 
     Args:
-        alike: the fact of the game that corresponds to a fact of the other one, and to no other
-        network: network of the other game
-        roles, is_turned: see `carried_network`
+        stored: network of the other game
+        names, source, is_turned: see `carried`
+        roles: the role of the other game that each role corresponds to
     """
-    own = [alike.get(fact) for fact in network.facts]
-    if len(own) - own.count(None) < _LEAST_ALIKE * len(own):
+    texts = game.fact_texts
+    fact_map = map_facts(names, source, game.rulesheet, stored.facts, texts)
+    rows = fact_map.one_to_one()
+    own = [texts[rows[column]] if column in rows else None for column in range(len(stored.facts))]
+    most = max(len(own), len(np.unique(fact_map.rows)))
+    if not rows or len(rows) < _LEAST_ALIKE * most:
         return None
-    return carried_network(network, own, roles, is_turned=is_turned)
+    return carried_network(stored, own, roles, is_turned=is_turned)

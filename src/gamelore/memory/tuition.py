@@ -22,7 +22,7 @@ from ..search.startclock import has_network
 from ..search.teaching import Teacher
 from ..search.tree import UNRELATED
 from .lesson import (
-    FIRST_STATE,
+    FIRST_STATE_SECONDS,
     NEXT_STATE,
     PlayProgress,
     is_as_assumed,
@@ -119,6 +119,10 @@ class Tuition:
         self._taught += process_time() - begin
         if isinstance(stage, _NetworkStage):
             stage.end_generation(self.seconds)
+            if stage.is_done and stage.begun.value.network is not None and not stage.generation:
+                # the network of a variant, in which roles moved alone
+                value = stage.begun.value._replace(network=None)
+                self._present = _LinearStage(self._game, self._key, replace(stage.begun, value=value))
 
     def lesson(self) -> StoredLesson:
         """Return what was taught so far, for the store; without an id, and without the variant that it began with."""
@@ -175,7 +179,7 @@ class _LinearStage:
             threads.shutdown(wait=False)
         if self._begun is None or not self._begun.done():
             return None
-        self_play, due = self._begun.result(), seconds + FIRST_STATE
+        self_play, due = self._begun.result(), seconds + FIRST_STATE_SECONDS
         progress = PlayProgress(self_play.state, due, self.teacher.pause().as_assumed)
         return _NetworkStage(self._game, self._key, self.lesson(seconds), progress, self_play)
 
@@ -198,6 +202,7 @@ class _NetworkStage:
 
     Attributes:
         progress: the self-play so far
+        begun: the lesson before it
         assumption: see `Tuition.assumption`
     """
 
@@ -210,6 +215,7 @@ class _NetworkStage:
         self_play: SelfPlay | None = None,
     ) -> None:
         self._game, self._key, self._lesson, self.progress = game, key, lesson, progress
+        self.begun = lesson
         self._self_play = self_play
         self._before = progress.state.positions  # that the walks of the lesson contain
         self._walks_of_state = lesson.walks  # of the last state; without more, the next one would be the same

@@ -349,17 +349,22 @@ class Lessons:
             rows = connection.execute("SELECT id, walks FROM lesson WHERE game = ?", [game])
             return next(iter(typed(rows, tuple[Line, Count])), None)
 
-    def put(self, game: Game, lesson: StoredLesson, former: str | None = None) -> Stored:
+    def put(self, game: Game, lesson: StoredLesson, replaces: str | None = None) -> Stored:
         """Store a lesson in place of the one before, unless that has more walks, or as many and the same decision.
 
         A lesson without a value makes way for any with one. The values of the generations before stay if the lesson
         before has the same id.
 
-        former: id of the lesson that may be replaced, or "" to store only if there is none; None: a lesson with an id
-            replaces only itself, and one without an id any. If the store has another one, or none any more because it
-            was deleted, the lesson is not stored.
+        Args:
+            game: game of the lesson
+            lesson: the lesson
+            replaces: id of the lesson that it may replace, or "" if the store must have none; None: a lesson with an id
+                replaces only itself, and one without an id any
+
+        Returns:
+            "behind" also where the store has another lesson than the one to replace, or none because it was deleted.
         """
-        replaced = former if former is not None else lesson.id or None
+        replaced = replaces if replaces is not None else lesson.id or None
         shapes = rule_shapes(game.rulesheet).tobytes()
         with self._writing(game) as (connection, number):
             before = connection.execute(_WALKS, [number]).fetchone()

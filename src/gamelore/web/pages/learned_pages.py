@@ -304,9 +304,11 @@ class LessonPage:
 
 def _lesson_facts(lesson: Row) -> list[tuple[str, str]]:
     informed, variant = lesson["informed"], lesson["variant"]
+    is_own = not variant or any(row["number"] and not row["is_network"] for row in lesson["generations"])
+    whose = "its" if is_own else f"{variant}'s"
     return [
         ("teaching", f"{lesson['seconds']:.0f} s of processor time, {lesson['simulations']:,} simulations"),
-        ("explains", f"{lesson['determination']:.0%} of what its searches find"),
+        ("explains", f"{lesson['determination']:.0%} of what {whose} searches find"),
         ("openings", counted(lesson["openings"], "position")),
         ("matches", f"{counted(lesson['matches'], 'match', 'matches')} over the network"),
         ("playouts that see wins", "not decided" if informed is None else f"{informed:.0%}"),
@@ -329,9 +331,10 @@ def _draw_generations(generations: Sequence[Row]) -> None:
     if not generations:
         return _draw_nothing("No generation of teaching has ended yet.")
     points = [[row["number"], round(100 * row["determination"], 1)] for row in generations if not row["is_network"]]
-    line = curve_line("what its value explains, in %", points, BLUE) | {"showSymbol": True, "symbolSize": 7}
-    options = curve_options([line], "generation", "%")
-    chart_of(options, "16rem", "what the lesson explains after each generation; the table below says the same")
+    if points:
+        line = curve_line("what its value explains, in %", points, BLUE) | {"showSymbol": True, "symbolSize": 7}
+        options = curve_options([line], "generation", "%")
+        chart_of(options, "16rem", "what the lesson explains after each generation; the table below says the same")
     columns = {"number": "generation", "walks": "simulations", "seconds": "seconds", "explains": "explains"}
     columns |= {"value": "value"}
     rows = [
