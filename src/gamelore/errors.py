@@ -183,22 +183,22 @@ def check_word(name: str, word: object, words: Iterable[object]) -> None:
 
 def check_count(name: str, number: object) -> None:
     """Raise GameloreError if a number of things is not a whole number from 1."""
-    try:
-        is_count = index(number) >= 1  # type: ignore[arg-type]  # which raises TypeError
-    except TypeError:
-        is_count = False
-    if not is_count:
+    if not _is_whole(number, 1):
         raise GameloreError(f"expected a whole number of {name} from 1, got {number!r}; choose another number")
 
 
 def check_seed(seed: object) -> None:
     """Raise GameloreError if a seed of random numbers is not a whole number from 0."""
-    try:
-        is_seed = index(seed) >= 0  # type: ignore[arg-type]  # which raises TypeError
-    except TypeError:
-        is_seed = False
-    if not is_seed:
+    if not _is_whole(seed, 0):
         raise GameloreError(f"expected a seed that is a whole number from 0, got {seed!r}; choose another number")
+
+
+def _is_whole(number: object, least: int) -> bool:
+    """Return whether something is a whole number from a least one on."""
+    try:
+        return index(number) >= least  # type: ignore[arg-type]  # which raises TypeError
+    except TypeError:
+        return False
 
 
 def in_a_line(error: object) -> str:

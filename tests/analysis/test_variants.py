@@ -1,7 +1,5 @@
 """Maps between variants of a game: scrambled sheets, other sizes, changed rules, and sheets that share nothing."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from gamelore import load, rulesheets
 from gamelore.analysis.isomorphism import scramble
 from gamelore.analysis.variants import FactMap, NameMap, map_facts, map_names, rule_shapes, shape_similarities
 from gamelore.gdl.syntax import Rulesheet, parse
+from misere_play import misere
 
 STEP = """
 (role white) (role black)
@@ -54,11 +53,6 @@ def steps(last: int, won: int = 100) -> Rulesheet:
     """Return a game in which pieces step from 1 to `last`; with `won` = 0, who arrives loses."""
     succ = " ".join(f"(succ {number} {number + 1})" for number in range(1, last))
     return parse(STEP.format(last=last, succ=succ, won=won, lost=100 - won))
-
-
-def misere(text: str) -> str:
-    """Return rules in which each goal of a number is turned around: 100 becomes 0, 0 becomes 100."""
-    return re.sub(r"\(goal (\S+) (\d+)\)", lambda goal: f"(goal {goal[1]} {100 - int(goal[2])})", text)
 
 
 def facts(sheet: Rulesheet, last: int) -> list[str]:

@@ -1,6 +1,5 @@
 """Retrieval: which game of a store is the nearest variant, and what its value becomes."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +18,9 @@ from gamelore.networks.network import Network
 from gamelore.networks.tuples import draw_tuples
 from gamelore.rulesheets import path
 from gamelore.search.value import LinearValue
+from misere_play import misere
 
 BREAKTHROUGH = path("breakthrough").read_text(encoding="utf-8")
-
-
-def misere(text: str) -> str:
-    """Return rules in which who would win loses."""
-    return re.sub(r"\(goal (\S+) (\d+)\)", lambda goal: f"(goal {goal[1]} {100 - int(goal[2])})", text)
 
 
 def played_positions(game: Game) -> list[frozenset[str]]:

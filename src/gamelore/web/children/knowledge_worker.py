@@ -369,6 +369,7 @@ class KnowledgeWorker:
             "roles": list(game.roles),
             "simulations": lesson.simulations,
             "informed": lesson.informed,
+            "has_own_value": lesson.has_own_value,
             "likeness": lesson.variant[1] if lesson.variant else None,
             "generations": [generation._asdict() for generation in lesson.generations],
             "tests": list(_tests(rows, lesson.tests)),

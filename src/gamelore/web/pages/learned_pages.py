@@ -304,8 +304,7 @@ class LessonPage:
 
 def _lesson_facts(lesson: Row) -> list[tuple[str, str]]:
     informed, variant = lesson["informed"], lesson["variant"]
-    is_own = not variant or any(row["number"] and not row["is_network"] for row in lesson["generations"])
-    whose = "its" if is_own else f"{variant}'s"
+    whose = "its" if lesson["has_own_value"] else f"{variant}'s"
     return [
         ("teaching", f"{lesson['seconds']:.0f} s of processor time, {lesson['simulations']:,} simulations"),
         ("explains", f"{lesson['determination']:.0%} of what {whose} searches find"),
