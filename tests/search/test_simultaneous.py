@@ -20,7 +20,19 @@ from gamelore.search.settings import GrowthSettings, Joint, TeachingSettings
 from gamelore.search.simultaneous import _estimate
 from gamelore.search.teaching import Teacher
 from gamelore.search.thinking import Search
-from gamelore.search.tree import LISTED, MOVER, NOBODY, PARENT, PROVED, STAGE, VISITS, Tree, TreeArrays, child_of
+from gamelore.search.tree import (
+    LISTED,
+    MOVER,
+    NOBODY,
+    PARENT,
+    PROVED,
+    STAGE,
+    VISITS,
+    Tree,
+    TreeArrays,
+    child_of,
+    compact,
+)
 from gamelore.search.value import LinearValue
 
 Matrix = list[list[int]]
@@ -242,6 +254,8 @@ def test_a_kept_subtree_keeps_its_regrets() -> None:
     )
     first, count = tree.span(node, 0)
     regrets, state = arrays.guesses[first : first + count].copy(), arrays.states[node].copy()
+    weights = arrays.weights[first : first + count].copy()
+    arrays.also[first : first + count] = rests = list(range(-1, count - 1))
     below = [n for n in range(size) if arrays.nodes[n, PARENT] == node]
     cells = {arrays.states[n].tobytes(): arrays.cells[n].copy() for n in below}
     assert regrets.any()
@@ -249,9 +263,24 @@ def test_a_kept_subtree_keeps_its_regrets() -> None:
     assert (tree.state == state).all()
     first, count = tree.span(0, 0)
     assert (arrays.guesses[first : first + count] == regrets).all()
+    assert (arrays.weights[first : first + count] == weights).all()
+    assert arrays.also[first : first + count].tolist() == rests, "what is below the 32 bits of the weights"
     kept = [n for n in range(tree.num_nodes) if arrays.nodes[n, PARENT] == 0]
     assert len(kept) == len(cells) > 4
     assert all((arrays.cells[n] == cells[arrays.states[n].tobytes()]).all() for n in kept)
+
+
+def test_weights_are_sums_of_the_numbers_of_walks() -> None:
+    """With batches of one walk, moves of a role get 1 + 2 + .. together, also after the tree was compacted."""
+    tree = Tree(matrix_game(UNEVEN), 2048, 20_000)
+    tree.start(tree.game.initial)
+    way = grower(tree.game, replace(ONE_WALK, joint="regret"))
+    for walks in (100, 200):
+        way.grow(tree, 100, stream(1), (walks, 1000))
+        compact(tree.arrays, 0, 1, tree.tops)
+        for role in range(2):
+            first, count = tree.span(0, role)
+            assert tree.arrays.weights[first : first + count].sum() == walks * (walks + 1) / 2
 
 
 def test_cells_have_the_means_of_the_walks() -> None:

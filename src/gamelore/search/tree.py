@@ -370,7 +370,7 @@ def add_moves(tree: TreeArrays, node: int, offsets: I64, actions: I32, position:
     for i in range(end - begin):
         tree.actions[first + i] = actions[begin + i]
         tree.child[first + i] = -1
-        tree.also[first + i] = -1
+        tree.also[first + i] = -1 if num_choosing < 2 else 0
         tree.visits[first + i] = 0
         tree.sums[first + i] = 0.0
         tree.closed[first + i] = 0
@@ -646,7 +646,7 @@ def _move_moves(tree: TreeArrays, new: I32, shift: I32) -> None:
             child = tree.child[first + k]
             tree.actions[end + k] = tree.actions[first + k]
             tree.child[end + k] = new[child] if child >= 0 else -1
-            tree.also[end + k] = -1
+            tree.also[end + k] = tree.also[first + k] if tree.nodes[node, MOVER] == NOBODY else -1
             tree.visits[end + k] = tree.visits[first + k]
             tree.sums[end + k] = tree.sums[first + k]
             tree.closed[end + k] = tree.closed[first + k]
