@@ -462,6 +462,7 @@ def test_a_playout_of_the_reasoner_that_takes_too_long_is_withdrawn(name: str, m
     search.run(40)
     arrays = search._stems[0].tree.arrays
     before = arrays.visits.copy(), arrays.nodes[: len(arrays.nodes) // 2, tree.VISITS].copy(), arrays.sums.copy()
+    num_nodes = search.num_nodes
     assert before[0].any()
     with monkeypatch.context() as patched:
         patched.setattr(growth, "playout_goals", lambda *_, **__: None)
@@ -469,6 +470,7 @@ def test_a_playout_of_the_reasoner_that_takes_too_long_is_withdrawn(name: str, m
     assert np.array_equal(arrays.visits, before[0])
     assert np.array_equal(arrays.nodes[: len(before[1]), tree.VISITS], before[1])
     assert np.array_equal(arrays.sums, before[2])
+    assert search.num_nodes >= num_nodes, "the tree is not full, so nothing is dropped"
     assert search.run(40) == 40
 
 

@@ -290,6 +290,29 @@ def test_a_full_tree_drops_the_least_visited_nodes_and_grows_on(name: str) -> No
     check(tree)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_call_without_walks_tells_whether_the_tree_is_full(way: str) -> None:
+    game = load("breakthrough")
+    tree, growing = new(game, 600, 400_000), WAYS[way](game, GrowthSettings())
+    tree.start(game.initial)
+    assert not growing.grow(tree, 0, stream(1), (0, 10)).is_full
+    assert not growing.grow(tree, 100, stream(1), (0, 10)).is_full
+    assert growing.grow(tree, 10_000, stream(1), (10, 1000)).is_full
+    assert growing.grow(tree, 100, stream(1), (0, 10)) == (0, 0, True, True)
+    tree.arrays.nodes[0, STAGE] = PROVED
+    assert growing.grow(tree, 100, stream(1), (0, 10)) == (0, 0, True, False)
+
+
+def test_the_most_visited_nodes_stay_though_most_moves_are_those_of_the_root_and_its_children() -> None:
+    tree = planted(load("breakthrough"), 110, least=1, leaves=1)
+    moves = int(tree.arrays.size[NUM_MOVES])
+    kept = int(tree.arrays.counts[: tree.num_nodes][tree.arrays.nodes[: tree.num_nodes, PARENT] <= 0].sum())
+    assert 2 * moves // 3 < kept < moves
+    tree.prune()
+    assert kept < tree.arrays.size[NUM_MOVES] <= (kept + moves) // 2
+    check(tree)
+
+
 @pytest.mark.parametrize("num_nodes", [600, 3000, 20_000])
 def test_a_game_is_proved_though_nodes_are_dropped(num_nodes: int) -> None:
     """What is proved about dropped nodes stays, and a proved draw does not take the visits of the other moves."""

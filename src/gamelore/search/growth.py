@@ -77,11 +77,13 @@ class Grown(NamedTuple):
     walks       number of walks
     batches     number of batches
     as_assumed  False if the goals of a playout were not as `Tree.assumption` says
+    is_full     whether it ended because the tree has no room for another batch
     """
 
     walks: int
     batches: int
     as_assumed: bool
+    is_full: bool = False
 
 
 class Grower(Protocol):
@@ -149,20 +151,22 @@ def batch_of(game_roles: int) -> WalkBatch:
 def reserve(tree: TreeArrays, most_moves: int, left: int, least: int, share: int, leaves: int) -> int:
     """Return the number of walks of the next batch, and reserve the room that it needs; `release_room` gives it back.
 
-    It is 0 if all roots are proved or the tree is full: if it has no room for the nodes of a first batch with
-    `most_moves` moves each.
+    It is 0 if all roots are proved or no walk is left, and -1 if the tree is full: if it has no room for the nodes of a
+    first batch with `most_moves` moves each.
     """
     open_roots, visits = 0, 0
     for root in range(tree.size[NUM_ROOTS]):
         open_roots += tree.nodes[root, STAGE] != PROVED
         visits += tree.nodes[root, VISITS]
-    if open_roots == 0:
+    if open_roots == 0 or left <= 0:
         return 0
     least = min(leaves, least * tree.size[NUM_ROOTS])
     size = min(leaves, max(least, visits // share), left)
     room = min(tree.nodes.shape[0] - tree.size[NUM_NODES], (tree.actions.size - tree.size[NUM_MOVES]) // most_moves)
     room -= tree.size[RESERVED]
-    size = min(size, room) if room >= min(size, least) else 0
+    if room < min(size, least):
+        return -1
+    size = min(size, room)
     tree.size[RESERVED] += size
     return int(size)
 
@@ -230,9 +234,9 @@ class EngineGrower:
         for number in range(*batches):
             limits = self.least, settings.share, settings.leaves
             size = reserve(tree.arrays, tree.most_actions, walks - done, *limits)
-            batch_holds = self._grow_batch(tree, size, mix(key, np.uint64(number)), end) if size else None
+            batch_holds = self._grow_batch(tree, size, mix(key, np.uint64(number)), end) if size > 0 else None
             if batch_holds is None:
-                return Grown(done, number - batches[0], holds)
+                return Grown(done, number - batches[0], holds, size < 0)
             holds &= batch_holds
             done += size
             before, now = now, monotonic()

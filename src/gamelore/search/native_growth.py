@@ -363,19 +363,19 @@ def _grow(
     nanoseconds: int,
     tops: U8,
     assumption: int,
-) -> tuple[int, int, bool]:
-    """Grow a tree; see `Grower.grow`, and walks.py for trees that threads share.
+) -> tuple[int, int, bool, bool]:
+    """Grow a tree, and return the fields of `Grown`; see `Grower.grow`, and walks.py for trees that threads share.
 
     Walks, playouts and all machine code of the rules need no lock. A tree without walks has one thread only.
     """
-    done, holds, number, is_shared = 0, True, first_batch, batching.threads > 1
+    done, holds, number, is_shared, size = 0, True, first_batch, batching.threads > 1, 0
     start = now = read_clock(code.clock)
     while number < last_batch and holds:
         limits = batching.least, batching.share * batching.threads, batching.leaves
         _lock(tree, is_shared)
         size = reserve(tree, code.addresses[_MOST_MOVES], walks - done, *limits)
         _unlock(tree, is_shared)
-        if size == 0:
+        if size <= 0:
             break
         batch_key = mix(key, np.uint64(number))
         if batching.scout and is_fresh(tree, batch):
@@ -424,7 +424,7 @@ def _grow(
         before, now = now, read_clock(code.clock)
         if 2 * now - before - start > nanoseconds:
             break
-    return done, number - first_batch, holds
+    return done, number - first_batch, holds, size < 0
 
 
 class SharedGrower:
@@ -475,7 +475,7 @@ class SharedGrower:
         if not start.walks or not start.as_assumed or (left is not None and left <= 0):
             return start
         rest = self._grow_together(tree, walks - start.walks, key, (first + 1, last), left)
-        return Grown(start.walks + rest.walks, start.batches + rest.batches, rest.as_assumed)
+        return rest._replace(walks=start.walks + rest.walks, batches=start.batches + rest.batches)
 
     def _grow_together(
         self, tree: Tree, walks: int, key: np.uint64, batches: tuple[int, int], seconds: float | None
@@ -488,4 +488,5 @@ class SharedGrower:
         ]
         grown = in_threads(self._pool, tasks)
         most = max(each.batches for each in grown)
-        return Grown(sum(each.walks for each in grown), most, all(each.as_assumed for each in grown))
+        as_assumed, is_full = all(each.as_assumed for each in grown), any(each.is_full for each in grown)
+        return Grown(sum(each.walks for each in grown), most, as_assumed, is_full)

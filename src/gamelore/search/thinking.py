@@ -99,7 +99,7 @@ class Stem:
             self.tree.start(self.tree.state.copy())
             raise
         self._num_batches += grown.batches
-        if not grown.walks and walks and not self.is_proved:
+        if grown.is_full and not grown.walks:
             self._make_room(room)
         return grown
 

@@ -287,15 +287,25 @@ class Tree:
     def prune(self) -> None:
         """Drop the nodes with the fewest visits until at least a third of the nodes and of the moves is gone.
 
-        Children of the root are always kept, and so are bounds and proofs, see `compact`. The moves that led to dropped
-        nodes keep their visits and values.
+        Children of the root are always kept, and so are bounds and proofs, see `compact`. If most moves are those of
+        the root and its children, half of the others go. The moves that led to dropped nodes keep their visits and
+        values.
         """
         size = self.arrays.size
-        most = 2 * size[[NUM_NODES, NUM_MOVES]] // 3
+        whole = size[[NUM_NODES, NUM_MOVES]]
+        most = np.maximum(2 * whole // 3, (whole + self._always_kept()) // 2)
         least = self._least_visits(most)
         while (size[[NUM_NODES, NUM_MOVES]] > most).any() and least < _MANY_VISITS:
             compact(self.arrays, 0, least, self.tops)
             least *= 2
+
+    def _always_kept(self) -> NDArray[np.int64]:
+        """Return the numbers of nodes and of moves of the root and its children, int64[2]."""
+        arrays = self.arrays
+        is_kept = arrays.nodes[: self.num_nodes, PARENT] <= 0
+        children = arrays.child[arrays.nodes[0, FIRST] :][: arrays.counts[0].sum()]
+        is_kept[children[children >= 0]] = True
+        return np.array([is_kept.sum(), arrays.counts[: self.num_nodes][is_kept].sum()])
 
     def _least_visits(self, most: NDArray[np.int64]) -> int:
         """Return a power of two: at most so many nodes and moves, int64[2], belong to nodes with that many visits."""
