@@ -455,6 +455,28 @@ def test_a_match_that_took_another_way_gets_a_new_tree() -> None:
     assert thinker._lanes[0].search.is_at(state.graph.states[state.row])
 
 
+def test_a_match_that_took_another_way_keeps_what_it_knows_of_the_goals() -> None:
+    thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connectfour")))
+    assert isinstance(thinker, Gamelore)
+    thinker.begin(0, state.started(0))
+    choice = int(thinker.choose(turn_of(state, 0))[0])
+    search = thinker._lanes[0].search
+    assert search is not None
+    assert search.assumption == 100
+    search._stems[0].tree.drop_assumption()
+    thinker.ponder(turn_of(state, 0, soon()))
+    state.play([(choice + 1) % 8, 0])
+    state.play([0, 3])
+    thinker.choose(turn_of(state, 0))
+    assert thinker._lanes[0].search is search
+    assert search.is_at(state.graph.states[state.row])
+    assert search.assumption == UNRELATED
+    state = MatchState(state.graph)
+    thinker.begin(0, state.started(0))
+    thinker.choose(turn_of(state, 0))
+    assert search.assumption == 100, "a match does not depend on those before it"
+
+
 @pytest.mark.parametrize("name", ["tictactoe", ONE_SHOT])
 def test_a_playout_of_the_reasoner_that_takes_too_long_is_withdrawn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     search = Search(load(name, engine="reasoner"))

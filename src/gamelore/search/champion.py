@@ -39,6 +39,7 @@ from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
 from .startclock import Pupil, SolvedChoice, Solving, advised, may_be_solved
 from .teaching import Teacher, can_be_taught, fact_classes, teaching_key
 from .thinking import Search
+from .tree import UNRELATED
 
 if TYPE_CHECKING:
     from ..game.game import Game
@@ -480,8 +481,12 @@ class Gamelore(Player):
             for choices in turn.log.choices[lane.number, before:ply]:
                 search.follow(choices, deadline)
         if before is None or not search.is_at(state):
-            known = (None, None) if lane.prepared is None else (lane.prepared.value, lane.prepared.assumption)
-            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), *known)
+            value, assumption = (
+                (None, None) if lane.prepared is None else (lane.prepared.value, lane.prepared.assumption)
+            )
+            if before is not None and search.assumption == UNRELATED:
+                assumption = UNRELATED  # this match may have shown that the assumption is wrong
+            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), value, assumption)
         lane.plies = ply
         return search
 

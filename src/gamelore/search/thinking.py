@@ -189,6 +189,11 @@ class Search:
         return self._stems[0].tree.state
 
     @property
+    def assumption(self) -> int:
+        """The assumption of the trees, see `Tree`; UNRELATED as soon as a search has shown that it is wrong."""
+        return self._stems[0].tree.assumption
+
+    @property
     def is_proved(self) -> bool:
         """Whether the values of the position at the root are proved."""
         return any(stem.is_proved for stem in self._stems)
