@@ -31,6 +31,7 @@ from gamelore.search.startclock import Pupil
 from gamelore.search.teaching import Teacher, can_be_taught
 from gamelore.search.thinking import Search
 from gamelore.search.tree import UNRELATED, Tree, compact
+from gamelore.search.value import LinearValue
 
 
 def leaving_base(rules: str = LEAVING_BASE) -> Game:
@@ -638,6 +639,25 @@ def test_a_settled_move_is_made_early() -> None:
     assert lead > 0
     assert search._is_settled(0, lead - 1)
     assert not search._is_settled(0, lead)
+
+
+def test_a_settled_move_is_made_early_though_another_one_has_no_walk_but_a_prior() -> None:
+    game = load("connectfour")
+    weights = np.random.default_rng(1).normal(0.0, 0.02, (2, 64 * game.num_words)).astype(np.float32)
+    search = Search(game)
+    search.begin(game.initial, stream(1), LinearValue(weights, np.full(2, 0.5), determination=0.5))
+    search.run(4000)
+    assert search._is_settled(0, 1)
+    arrays, (first, count) = search._stems[0].tree.arrays, search._stems[0].tree.span(0, 0)
+    visits = arrays.visits[first : first + count]
+    best, worst, lead = visits.argmax(), visits.argmin(), int(np.diff(np.sort(visits)[-2:])[0])
+    virtual = search._stems[0].grower.prior.visits
+    visits[best] += visits[worst] - virtual
+    visits[worst] = virtual
+    for value, is_settled in ((0.1, True), (1.0, False)):
+        arrays.sums[first + worst], arrays.guesses[first + worst] = value * virtual, value
+        assert search.moves(0)[int(worst)].visits == 0
+        assert search._is_settled(0, lead - 1) == is_settled
 
 
 def test_a_single_open_move_is_settled() -> None:

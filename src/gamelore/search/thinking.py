@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import inf, nan
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
+from ..game.engines import HIGHEST_GOAL
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together, width_in
@@ -293,7 +294,8 @@ class Search:
         """Return whether so many walks can hardly change the choice.
 
         It has more visits than any other open move can have after these walks, and it would still be chosen if another
-        move got all of them at its present value. So only a proof or a new value could change it.
+        move got all of them at its present value, that of its prior before its first walk. So only a proof or a new
+        value could change it.
         """
         if mixes(self._stems[0].tree, 0, self.settings):
             return False  # the move will be drawn
@@ -308,9 +310,22 @@ class Search:
         if any(move.is_proved for move in reports):
             return False  # its exact value decides
         best = max(reports, key=lambda move: move.visits)
-        width, total = self._stems[0].width(0), int(visits.sum())
-        others = [replace(move, visits=move.visits + int(walks)) for move in reports if move is not best]
+        width, total, expected = self._stems[0].width(0), int(visits.sum()), self._expected(moves, visits)
+        others = [
+            replace(move, visits=move.visits + int(walks), value=move.value if move.visits else expected[move.index])
+            for move in reports
+            if move is not best
+        ]
         return all(rank(best, total, width) > rank(move, total, width) for move in others)
+
+    def _expected(self, moves: slice, visits: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the values of moves of the root by all visits of all trees, virtual ones too; nan without visits."""
+        sums = np.sum([stem.tree.arrays.sums[moves] for stem in self._stems], axis=0)
+        guesses = np.mean([stem.tree.arrays.guesses[moves] for stem in self._stems], axis=0)
+        minimax = self._stems[0].upper_bound.minimax
+        means = np.divide(sums, visits, out=np.full(len(sums), nan), where=visits > 0)
+        values: NDArray[np.float64] = HIGHEST_GOAL * ((1 - minimax) * means + minimax * guesses)
+        return values
 
     def _least(self, seconds: float | None) -> int:
         """Return the number of walks of the first batches: more than usual if only few batches fit into this time."""
