@@ -391,6 +391,7 @@ def test_all_trees_begin_anew_if_one_finds_out_that_interests_are_not_opposite(m
     assert not sums
     assert [stem.tree.assumption for stem in search._stems] == [UNRELATED] * 2
     assert search.visits == 2000, "the trees are new, and so is the budget"
+    assert search.num_walks > 2000 + 2000, "walks below the wrong assumption took time, too"
     search.begin(search.game.initial, stream(2))
     assert [stem.tree.assumption for stem in search._stems] == [100] * 2, "a match does not depend on those before it"
     search.begin(search.game.initial, stream(2), assumption=UNRELATED)
@@ -427,6 +428,28 @@ def test_a_move_is_searched_for_even_if_the_trees_begin_anew_at_the_deadline(mon
     assert search.run(deadline=0.5) > 0
     assert len(calls) == 2
     assert search.visits > 0
+
+
+def test_trees_that_begin_anew_have_a_speed_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call takes a second. The first two are below the wrong assumption, and tell nothing of those after them."""
+    search, clock, asked = Search(load("connectfour")), [0.0], list[float]()
+    search.begin(search.game.initial, stream(1))
+    grower, walks = search._stems[0].grower, list[int]()
+    grow = grower.grow
+
+    def slow(*arguments: Any) -> Grown:
+        clock[0] += 1.0
+        grown = grow(*arguments[:3], (arguments[3][0], arguments[3][0] + 1))._replace(as_assumed=len(walks) != 1)
+        walks.append(grown.walks)
+        return grown
+
+    monkeypatch.setattr(grower, "grow", slow)
+    monkeypatch.setattr(thinking, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(search, "_is_settled", lambda role, left: asked.append(left) or len(asked) == 3)
+    search.run(deadline=10.0, chooser=0)
+    assert asked == [walks[0] * 9.0, 0.0, walks[2] * 7.0]
+    assert search.num_walks == sum(walks)
+    assert search.rate == sum(walks) / 3.0
 
 
 def test_the_engine_proves_the_same_bounds() -> None:

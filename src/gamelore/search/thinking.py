@@ -145,7 +145,7 @@ class Search:
     ) -> None:
         self.game = game
         self.settings = settings or GrowthSettings()
-        self.num_walks, self._seconds = 0, 0.0
+        self.num_walks, self._seconds = 0, 0.0  # of all searches
         threads = 1 if game.uses_reasoner else threads
         trees = 1 if shared and self.settings.shares_trees else threads
         self._stems = [Stem(game, self.settings, memory / trees, threads if trees == 1 else 1) for _ in range(trees)]
@@ -219,7 +219,8 @@ class Search:
                 deadline
 
         Returns:
-            The number of walks.
+            The number of walks. Where trees begin anew because an assumption is wrong, so does the budget, and the
+            walks before do not count
         """
         # with a budget of simulations, the size of batches must not depend on how long others took
         seconds = None if deadline is None or simulations is not None else deadline - monotonic()
@@ -245,14 +246,15 @@ class Search:
         """
         trees = len(self._stems)
         shares = [(limit + number) // trees for number in range(trees)]
-        left, batches, stalled, first = shares, 1, 0, monotonic()  # of the next call; number of calls without a walk
+        left, batches, stalled, done = shares, 1, 0, 0  # of the next call; number of calls without a walk; all walks
+        start = first = monotonic()  # of the search; of these trees
         seconds: float | None = None
         is_anew = False  # whether the trees have begun anew, so that they need a batch even if time is over
         while any(left) and stalled < 2 and not self.is_proved:
             begin = monotonic()
             if deadline is not None:
                 if not self._fits(deadline - begin) and not (is_anew and self.visits == 0):
-                    if sum(left) == limit:  # the estimate may be too long, and then nothing would ever fit
+                    if not done:  # the estimate may be too long, and then nothing would ever fit
                         self._each *= _FORGETTING
                     break
                 seconds = deadline - begin
@@ -262,12 +264,13 @@ class Search:
             if self.visits == 0:  # where nothing has been searched yet, there is no move to make without room
                 room = None
             grown = self._grow(left, batches, seconds, room)
+            done += sum(each.walks for each in grown)
             if all(each.as_assumed for each in grown):
                 left = [walks - each.walks for walks, each in zip(left, grown, strict=True)]
             else:
                 for stem in self._stems:
                     stem.tree.drop_assumption()
-                left, is_anew = shares, True
+                left, is_anew, first = shares, True, monotonic()
             # a full tree makes room in a call without a walk
             stalled = 0 if any(each.walks for each in grown) else stalled + 1
             self._note_time(monotonic() - begin, grown[0].batches)
@@ -280,10 +283,9 @@ class Search:
                 rate = (limit - sum(left)) / max(now - first, 1e-6)
                 if self._is_settled(chooser, rate * max(deadline - now, 0.0)):  # a call may end after the deadline
                     break
-        done = limit - sum(left)
         self.num_walks += done
-        self._seconds += monotonic() - first
-        return done
+        self._seconds += monotonic() - start
+        return limit - sum(left)
 
     @property
     def rate(self) -> float:
