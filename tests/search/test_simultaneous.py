@@ -6,6 +6,7 @@ from math import log
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gamelore import load
 from gamelore.catalogue import play_matches
@@ -13,6 +14,7 @@ from gamelore.errors import GameloreError
 from gamelore.game.game import Game
 from gamelore.players.kernel import kernel
 from gamelore.players.random_streams import stream
+from gamelore.search import tree as tree_module
 from gamelore.search.choice import MoveReport, strategy_of
 from gamelore.search.growth import EngineGrower
 from gamelore.search.native_growth import grower
@@ -417,3 +419,24 @@ def test_the_children_of_a_node_without_a_mover_are_found_by_their_joint_moves()
         tree.prune()
     tree.start(game.initial)
     assert child_of(tree.arrays, 0, np.zeros(2, np.int32)) == -1
+
+
+class FleetingSlots:
+    """Slots that another thread empties as soon as they have been read."""
+
+    def __init__(self, slots: NDArray[np.int32]) -> None:
+        self._slots = slots.copy()
+
+    def __getitem__(self, slot: int) -> int:
+        entry, self._slots[slot] = int(self._slots[slot]), -1
+        return entry
+
+
+def test_a_walk_reads_each_slot_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = searched(matrix_game(ROSHAMBO), 1000, joint="regret", mixing=1.0)._stems[0].tree
+    for kernel_of_walks in ("_joint_slot", "sibling_with"):
+        monkeypatch.setattr(tree_module, kernel_of_walks, getattr(tree_module, kernel_of_walks).py_func)
+    assert tree.num_nodes == 10
+    for node in range(1, 10):
+        arrays = tree.arrays._replace(slots=FleetingSlots(tree.arrays.slots))  # type: ignore[arg-type]
+        assert tree_module.sibling_with(arrays, 0, tree.arrays.joint[node, :2].copy()) == node

@@ -499,27 +499,32 @@ def _is_end(tree: TreeArrays, node: int) -> bool:
 
 
 @inlined
-def _joint_slot(tree: TreeArrays, node: int, choices: I32) -> int:
-    """Return the slot of the child of a node without a mover after a joint move, or the slot where it belongs."""
+def _joint_slot(tree: TreeArrays, node: int, choices: I32) -> tuple[int, int]:
+    """Return the slot of the child of a node without a mover after a joint move, or where it belongs, and its entry.
+
+    A walk reads each slot once, because another thread may empty it.
+    """
     last, key = tree.size[NUM_SLOTS] - 1, np.uint64(node)
     for role in range(tree.counts.shape[1]):
         key = mix(key, np.uint64(choices[role]))
     slot = np.int64(key & np.uint64(last))
-    while tree.slots[slot] != -1:
-        child = max(-2 - tree.slots[slot], 0)  # the root in place of a node that is stored with its state
+    entry = int(tree.slots[slot])
+    while entry != -1:
+        child = max(-2 - entry, 0)  # the root in place of a node that is stored with its state
         same = tree.nodes[child, PARENT] == node
         for role in range(tree.counts.shape[1]):
             same &= tree.joint[child, role] == choices[role]
         if same:
             break
         slot = (slot + 1) & last
-    return int(slot)
+        entry = int(tree.slots[slot])
+    return int(slot), entry
 
 
 @inlined
 def _store_joint_child(tree: TreeArrays, node: int) -> None:
     """Store a child of a node without a mover."""
-    tree.slots[_joint_slot(tree, int(tree.nodes[node, PARENT]), tree.joint[node])] = -2 - node
+    tree.slots[_joint_slot(tree, int(tree.nodes[node, PARENT]), tree.joint[node])[0]] = -2 - node
     tree.size[NUM_STORED] += 1
 
 
@@ -544,7 +549,7 @@ def fill_slots(tree: TreeArrays) -> None:
 @inlined
 def sibling_with(tree: TreeArrays, node: int, choices: I32) -> int:
     """Return the child of a node without a mover after a joint move, or -1; for use inside kernels."""
-    return max(-1, -2 - int(tree.slots[_joint_slot(tree, node, choices)]))
+    return max(-1, -2 - _joint_slot(tree, node, choices)[1])
 
 
 @kernel
