@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
@@ -111,6 +112,23 @@ def test_an_error_after_the_end_of_a_slice_is_told_once(monkeypatch: pytest.Monk
         solving.run()
     solving.run()
     assert solving.is_done
+
+
+def test_a_solution_that_ends_while_a_slice_begins_is_not_waited_for() -> None:
+    solving = solved(load("tictactoe"))
+
+    class Changes(threading.Condition):
+        """The thread has the lock first, and ends."""
+
+        def __enter__(self) -> bool:
+            solving.is_done = True
+            return super().__enter__()
+
+    solving.is_done, solving._changes = False, Changes()
+    begin = monotonic()
+    solving.run(begin + 10.0)
+    assert solving.is_done
+    assert monotonic() < begin + 5.0
 
 
 def test_a_player_that_is_not_needed_any_more_gives_up() -> None:

@@ -261,9 +261,9 @@ class Solving:
 
         At the deadline, the thread may be within a step, which it finishes.
         """
-        if self.is_done:
-            return
         with self._changes:
+            if self.is_done:
+                return
             self._until, self._rests = inf if deadline is None else deadline, self._failure is not None
             self._changes.notify_all()
             if self._thread is None:
