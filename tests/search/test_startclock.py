@@ -472,6 +472,22 @@ def test_the_next_match_goes_on_with_the_network() -> None:
 
 
 @pytest.mark.usefixtures("soon")
+def test_a_short_startclock_after_a_long_one_teaches_the_linear_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module._Contest, "is_won", True)
+    pupil = finished(pupil_of("breakthrough", 0.6))
+    assert pupil._self_play is not None
+    positions, walks = pupil._self_play.positions, pupil.teacher.simulations
+    pupil.begin(0.2)
+    while pupil.seconds < 0.3:
+        pupil.teach(monotonic() + 0.02)
+    assert not pupil.is_done
+    assert pupil._self_play.positions == positions
+    assert pupil.teacher.simulations > walks
+    assert pupil.value is not None
+    assert pupil.value.network is not None, "what has won stays"
+
+
+@pytest.mark.usefixtures("soon")
 def test_a_trial_of_playouts_comes_before_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Teacher, "is_in_trial", True)
     pupil = pupil_of("breakthrough", 0.6)

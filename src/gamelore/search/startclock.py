@@ -130,7 +130,7 @@ class Pupil:
         """Whether there is nothing more to learn in this startclock."""
         if self._contest is not None:
             return self._contest.is_done
-        if self._self_play is None:
+        if self._self_play is None or not self._is_long:
             return self.teacher.is_done and not self._has_network
         return self._self_play.is_barren
 
@@ -142,8 +142,12 @@ class Pupil:
     @property
     def _has_network(self) -> bool:
         """Whether this startclock is long enough for a network, and not too far on to begin one."""
-        is_long = self._startclock >= LEAST_STARTCLOCK and self._progress < _LEARNED
-        return is_long and has_network(self.game)
+        return self._is_long and self._progress < _LEARNED and has_network(self.game)
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether this startclock is long enough for a network. A shorter one teaches the linear value only."""
+        return self._startclock >= LEAST_STARTCLOCK
 
     @property
     def _progress(self) -> float:
@@ -163,7 +167,7 @@ class Pupil:
             self._contest.advance()
             if self._contest.is_won:
                 self._network = self._contest.network
-        elif self._self_play is None:
+        elif self._self_play is None or not self._is_long:
             self._teach(deadline)
         elif self._progress < _LEARNED or not self._self_play.matches:
             self._self_play.play(min(deadline, monotonic() + _PIECE))
