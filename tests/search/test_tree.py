@@ -422,6 +422,15 @@ def test_impossible_settings_are_refused(settings: dict[str, int]) -> None:
         GrowthSettings(**settings)
 
 
+def test_a_batch_has_room_for_as_many_roots_as_walks() -> None:
+    game = load("tictactoe")
+    tree = new(game, 2048, 20_000)
+    tree.plant(np.repeat(game.initial[None], 512, axis=0))
+    assert grow(tree, grower(game, GrowthSettings()), 512) == 512
+    with pytest.raises(GameloreError, match="at most 512 roots of a tree, got 513; search in parts"):
+        tree.plant(np.repeat(game.initial[None], 513, axis=0))
+
+
 def test_new_nodes_are_seen_only() -> None:
     tree = planted(load("connect3"), 1, least=1)
     assert tree.num_nodes == 2

@@ -220,6 +220,8 @@ class Tree:
 
     def plant(self, states: NDArray[np.uint64]) -> None:
         """Begin a new tree below each of some positions, uint64[roots, words], and list the moves of their roots."""
+        if len(states) > LANES:
+            raise GameloreError(f"expected at most {LANES} roots of a tree, got {len(states)}; search in parts")
         arrays = self.arrays
         arrays.size[:] = 0
         _empty_slots(arrays, _FIRST_SLOTS)
@@ -500,10 +502,7 @@ def _is_end(tree: TreeArrays, node: int) -> bool:
 
 @inlined
 def _joint_slot(tree: TreeArrays, node: int, choices: I32) -> tuple[int, int]:
-    """Return the slot of the child of a node without a mover after a joint move, or where it belongs, and its entry.
-
-    A walk reads each slot once, because another thread may empty it.
-    """
+    """Return (slot of the child after a joint move, or the one where it belongs; its entry, which is read once)."""
     last, key = tree.size[NUM_SLOTS] - 1, np.uint64(node)
     for role in range(tree.counts.shape[1]):
         key = mix(key, np.uint64(choices[role]))
