@@ -437,6 +437,31 @@ def test_a_match_keeps_its_tree_whatever_teaching_finds_out() -> None:
     assert lane.search is search
 
 
+def test_the_openings_are_asked_after_the_tree_has_followed_the_match() -> None:
+    """What is kept of the tree counts, so a page with fewer walks than it has is not preferred to it."""
+    thinker, state = player("gamelore:simulations=2000,solve=no"), MatchState(PositionGraph(load("connectfour")))
+    assert isinstance(thinker, Gamelore)
+    thinker.begin(0, state.started(0))
+    asked, action = list[int](), int(state.graph.legal(state.row, 0)[3])
+
+    def choice(position: object, role: int, walks: int) -> int | None:
+        asked.append(walks)
+        return action if len(asked) == 3 else None
+
+    openings = SimpleNamespace(choice=choice)
+    thinker._lanes[0].prepared = SimpleNamespace(growth=GrowthSettings(), value=None, assumption=100, openings=openings)
+    state.play([int(thinker.choose(turn_of(state, 0))[0]), 0])
+    state.play([0, 3])
+    thinker.choose(turn_of(state, 0))
+    kept = thinker._lanes[0].search.visits - 2000
+    assert asked == [2000, kept + 2000]
+    assert kept > 0
+    state.play([3, 0])
+    state.play([0, 3])
+    assert thinker.choose(turn_of(state, 0)).tolist() == [3]
+    assert thinker._lanes[0].search.is_at(state.graph.states[state.row])
+
+
 def test_without_a_clock_there_is_no_teacher() -> None:
     thinker, state = player("gamelore:simulations=50"), MatchState(PositionGraph(load("connectfour")))
     assert isinstance(thinker, Gamelore)

@@ -212,10 +212,10 @@ class Gamelore(Player):
         advice = self._advice(turn, index)
         if advice is not None and (advice.is_won or len(advice.moves) == 1):
             return int(advice.moves[advice.plies.argmin()])
+        search, noise = self._followed(lane, turn, index, deadline), _key(turn, index)
         opening = self._opening(lane, turn, index, simulations, deadline) if advice is None else None
         if opening is not None:
             return opening
-        search, noise = self._followed(lane, turn, index, deadline), _key(turn, index)
         if advice is not None:
             search.run(min(simulations or DEFAULT_SIMULATIONS, DEFAULT_SIMULATIONS), deadline)
             return _hardest(advice, search, turn.role, noise)
@@ -237,17 +237,16 @@ class Gamelore(Player):
     def _opening(
         self, lane: _Lane, turn: Turn, index: int, simulations: int | None, deadline: float | None
     ) -> int | None:
-        """Return the move of a position that was searched longer before than a search could now; None for others."""
-        openings = lane.prepared.openings if lane.prepared is not None else None
-        if openings is None:
+        """Return the move of a position that was searched longer before than the tree and a search now; else None."""
+        openings, search = lane.prepared.openings if lane.prepared is not None else None, lane.search
+        if openings is None or search is None:
             return None
-        search, state = self._search_of(lane), turn.graph.states[turn.rows[index]]
-        walks = float(search.visits) if search.is_at(state) else 0.0
+        walks = float(search.visits)
         if simulations is not None:
             walks += simulations
         elif deadline is not None:
             walks += max(deadline - monotonic(), 0.0) * (search.rate or _FAST)
-        action = openings.choice(state, turn.role, int(walks))
+        action = openings.choice(turn.graph.states[turn.rows[index]], turn.role, int(walks))
         if action is None:
             return None
         return int(np.flatnonzero(turn.graph.legal(int(turn.rows[index]), turn.role) == action)[0])
