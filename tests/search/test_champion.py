@@ -29,7 +29,7 @@ from gamelore.search.proofs import first_assumption
 from gamelore.search.settings import ChampionSettings, GrowthSettings
 from gamelore.search.startclock import Pupil
 from gamelore.search.teaching import Teacher, can_be_taught
-from gamelore.search.thinking import Search
+from gamelore.search.thinking import Growers, Search
 from gamelore.search.tree import UNRELATED, Tree, compact
 from gamelore.search.value import LinearValue
 
@@ -142,6 +142,35 @@ def test_threads_share_a_tree_only_under_a_clock() -> None:
         thinker.begin(0, state.started(0))
         thinker.choose(turn_of(state, 0))
         assert [len(lane.search._stems) for lane in thinker._lanes.values() if lane.search] == [trees], spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "growers"),
+    [("simulations=50", 1), ("simulations=50,threads=2", 2), ("seconds=0.01,threads=2", 1)],
+)
+def test_lanes_share_growers_and_threads(spec: str, growers: int) -> None:
+    thinker, game = player(f"gamelore:{spec}"), load("connectfour")
+    assert isinstance(thinker, Gamelore)
+    searches = [thinker._search_of(thinker._lane(game, number)) for number in range(4)]
+    assert len({id(stem.grower) for search in searches for stem in search._stems}) == growers
+    assert len({id(search._pool) for search in searches}) == 1
+    assert len({id(stem.tree) for search in searches for stem in search._stems}) == 4 * growers
+
+
+def test_searches_that_share_growers_do_what_they_do_alone() -> None:
+    game = load("connectfour")
+    weights = np.random.default_rng(1).normal(0.0, 0.02, (2, 64 * game.num_words)).astype(np.float32)
+    values = None, LinearValue(weights, np.full(2, 0.5), determination=0.5)
+    growers = Growers(game)
+    sharing, alone = ([Search(game, threads=2, growers=own) for _ in values] for own in (growers, None))
+    for pair in (sharing, alone):
+        for search, value in zip(pair, values, strict=True):
+            search.begin(game.initial, stream(1), value)
+        for _ in range(3):  # in turn
+            for search in pair:
+                search.run(1000)
+    assert [search.moves(0) for search in sharing] == [search.moves(0) for search in alone]
+    assert sharing[0].moves(0) != sharing[1].moves(0)
 
 
 def test_a_shared_tree_counts_all_walks() -> None:

@@ -38,7 +38,7 @@ from .rounds import Openings
 from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
 from .startclock import Pupil, SolvedChoice, Solving, advised, may_be_solved
 from .teaching import Teacher, can_be_taught, fact_classes, teaching_key
-from .thinking import Search
+from .thinking import Growers, Search
 from .tree import UNRELATED
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class Gamelore(Player):
         self._solving: Solving | None = None
         self._end_solving: weakref.finalize[[], Gamelore] | None = None
         self._sum: tuple[Game, ImpartialSum | None] | None = None  # of the last game
+        self._growers: Growers | None = None  # of the last game; lanes are searched one after another
         self._has_clock = False
         self._is_solvers_turn = False  # to use the next slice
 
@@ -436,7 +437,10 @@ class Gamelore(Player):
             is_timed = not self.settings.simulations and (self.settings.seconds is not None or self._has_clock)
             cores = min(num_cores(), _MOST_THREADS) if is_timed and not lane.game.uses_reasoner else 1
             memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _OF_PUZZLE)
-            lane.search = Search(lane.game, growth, memory, self.settings.threads or cores, shared=is_timed)
+            if self._growers is None or self._growers.game is not lane.game:
+                self._growers = Growers(lane.game)
+            threads = self.settings.threads or cores
+            lane.search = Search(lane.game, growth, memory, threads, shared=is_timed, growers=self._growers)
             lane.plies = None
         return lane.search
 

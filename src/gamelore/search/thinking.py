@@ -18,7 +18,7 @@ from ..game.engines import HIGHEST_GOAL
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together, width_in
-from .growth import Grown, in_threads
+from .growth import Grower, Grown, in_threads
 from .native_growth import grower
 from .proofs import first_assumption
 from .settings import MEMORY_MIB, GrowthSettings
@@ -39,18 +39,40 @@ _MOST_VISITS = 1 << 30  # of a root, because trees count visits with 32 bits
 _MOST_FIRST = 4  # number of walks of the first batches, as a multiple of `GrowthSettings.least`
 
 
-class Stem:
-    """A tree that follows a match, and what grows it: one or more threads."""
+class Growers:
+    """Growers and threads for searches of a game that run one after another, which share them."""
 
-    def __init__(self, game: Game, settings: GrowthSettings, memory: float, threads: int = 1) -> None:
-        self._settings, self.grower = settings, grower(game, settings, threads)
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self._growers: dict[tuple[int, GrowthSettings, int], Grower] = {}
+        self._pools: dict[int, ThreadPoolExecutor] = {}
+
+    def of_tree(self, number: int, settings: GrowthSettings, threads: int) -> Grower:
+        """Return the grower of the tree with this number in a search; trees of other numbers grow at the same time."""
+        key = number, settings, threads
+        if key not in self._growers:
+            self._growers[key] = grower(self.game, settings, threads)
+        return self._growers[key]
+
+    def pool(self, trees: int) -> ThreadPoolExecutor | None:
+        """Return the threads for the trees of a search but the first; None for a single tree."""
+        if trees > 1 and trees not in self._pools:
+            self._pools[trees] = ThreadPoolExecutor(trees - 1)
+        return self._pools.get(trees)
+
+
+class Stem:
+    """A tree that follows a match, and what grows it: one or more threads, which may grow other trees in between."""
+
+    def __init__(self, game: Game, settings: GrowthSettings, memory: float, given: Grower | None = None) -> None:
+        self._settings, self.grower = settings, given or grower(game, settings)
         self.tree = Tree(game, *room_in(game, int(memory * MIB)))
-        self._key = np.uint64(0)
+        self._key, self._prior = np.uint64(0), no_prior(game)
         self._num_batches, self._drop_seconds = 0, _DROP_SECONDS
 
     def begin(self, state: NDArray[np.uint64], key: np.uint64, prior: Prior, assumption: int) -> None:
         """Begin a new tree below a state, uint64[words]; for `assumption` see `Tree`."""
-        self.grower.prior, self.tree.assumption, self._key, self._num_batches = prior, assumption, key, 0
+        self._prior, self.tree.assumption, self._key, self._num_batches = prior, assumption, key, 0
         self.tree.start(state)
 
     def follow(self, choices: NDArray[np.int32], deadline: float | None = None) -> None:
@@ -69,7 +91,7 @@ class Stem:
     @property
     def upper_bound(self) -> UpperBound:
         """Parameters of the upper bound by which walks choose moves."""
-        return upper_bound(self._settings, self.grower.prior, self.tree.assumption)
+        return upper_bound(self._settings, self._prior, self.tree.assumption)
 
     def reports(self, node: int, role: int) -> list[MoveReport]:
         """Return what the tree knows about the moves of a role in a node."""
@@ -94,6 +116,7 @@ class Stem:
         """
         # a walk that swerves counts twice, so there may be more visits already
         first, walks = self._num_batches, max(0, min(walks, _MOST_VISITS - self.visits))
+        self.grower.prior = self._prior
         try:
             grown = self.grower.grow(self.tree, walks, self._key, (first, first + batches), seconds)
         except BaseException:  # also Ctrl-C: the tree may be incomplete
@@ -133,6 +156,7 @@ class Search:
             states that it sees in tables without a lock
         shared: whether the threads share a tree; they do not where several roles choose at the same time by another
             method than decoupled UCT
+        growers: growers that searches share which run one after another; by default, the search has its own
     """
 
     def __init__(
@@ -142,19 +166,24 @@ class Search:
         memory: float = MEMORY_MIB,
         threads: int = 1,
         shared: bool = False,
+        growers: Growers | None = None,
     ) -> None:
         self.game = game
         self.settings = settings or GrowthSettings()
         self.num_walks, self._seconds = 0, 0.0  # of all searches
         threads = 1 if game.uses_reasoner else threads
         trees = 1 if shared and self.settings.shares_trees else threads
-        self._stems = [Stem(game, self.settings, memory / trees, threads if trees == 1 else 1) for _ in range(trees)]
+        growers, each = growers or Growers(game), threads if trees == 1 else 1
+        self._stems = [
+            Stem(game, self.settings, memory / trees, growers.of_tree(number, self.settings, each))
+            for number in range(trees)
+        ]
         self._assumption = first_assumption(game, self.settings.max_plies)
         self._each = 0.0  # seconds of a batch
         self._slice = SLICE if not game.uses_reasoner else inf  # whose playouts take longer, and are in Python
         self.key = np.uint64(0)
         self._has_begun = False
-        self._pool = ThreadPoolExecutor(trees - 1) if trees > 1 else None
+        self._pool = growers.pool(trees)
 
     def begin(
         self, state: NDArray[np.uint64], key: np.uint64, value: LinearValue | None = None, assumption: int | None = None
