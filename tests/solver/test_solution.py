@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 from weakref import WeakValueDictionary
@@ -16,8 +17,9 @@ import pytest
 import gamelore
 from gamelore import GameloreError
 from gamelore.analysis.symmetry import Symmetries, symmetries
+from gamelore.players import position_graph
+from gamelore.solver import retrograde, statespace
 from gamelore.solver import solution as solving
-from gamelore.solver import statespace
 from gamelore.solver.retrograde import OPEN, values
 from gamelore.solver.solution import ENDLESS, Solution, solve
 from gamelore.solver.statespace import Canonical, TurnGame, expand
@@ -559,6 +561,35 @@ def test_progress_tells_both_stages(load: Callable[..., gamelore.Game]) -> None:
     assert max(of for stage, _, of in told if stage == "positions") == 765
     assert [stage for stage, _, _ in told] == sorted(stage for stage, _, _ in told)
     assert all(0 < done <= of for stage, done, of in told)
+
+
+def test_progress_is_told_within_the_computation_of_values(
+    load: Callable[..., gamelore.Game], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a player that solves a game in slices of time can pause there."""
+    told: list[list[tuple[str, int, int]]] = [[], []]
+    solutions = []
+    for at_once, steps in zip((1 << 16, 50), told, strict=True):
+        monkeypatch.setattr(retrograde, "_AT_ONCE", at_once)
+        solutions.append(solve(load("tictactoe"), cache=False, progress=partial(_note, steps)))
+    num_parts = sum(stage == "positions" for stage, _, _ in told[0])
+    few, many = ([step for step in steps if step[0] == "values"] for steps in told)
+    assert len(few) == 2 * num_parts + 2, "two passes over the moves, and two values"
+    assert len(many) > len(few) + 8
+    assert few == sorted(few)
+    assert many == sorted(many)
+    assert few[-1] == many[-1]
+    assert np.array_equal(solutions[0].goals, solutions[1].goals)
+    assert np.array_equal(solutions[0].distances, solutions[1].distances)
+
+
+def _note(steps: list[tuple[str, int, int]], stage: str, done: int, of: int) -> None:
+    steps.append((stage, done, of))
+
+
+def test_other_threads_run_while_the_table_of_positions_is_filled() -> None:
+    for filling in (position_graph._intern, position_graph._refill):
+        assert filling.targetoptions["nogil"]  # type: ignore[attr-defined]
 
 
 def test_the_time_of_a_solution_counts_no_imports() -> None:

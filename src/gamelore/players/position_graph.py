@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import GameloreError
-from .kernel import I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I64x2, U64x2, inlined, kernel
+from .kernel import I32, I64, U64, Bool, Boolx2, I16x2, I32x2, I64x2, U64x2, inlined, kernel, kernel_without_gil
 from .random_streams import mix
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _find_slot(states: U64x2, i: int, slots: I32, stored: U64x2) -> int:
     return int(slot)
 
 
-@kernel
+@kernel_without_gil
 def _intern(states: U64x2, slots: I32, stored: U64x2, num_rows: int, done: int, out: I32) -> tuple[int, int]:
     """Find or add the states from number `done` on, until the table is full. Return the new (num_rows, done)."""
     for i in range(done, states.shape[0]):
@@ -151,7 +151,7 @@ def _intern(states: U64x2, slots: I32, stored: U64x2, num_rows: int, done: int, 
     return num_rows, states.shape[0]
 
 
-@kernel
+@kernel_without_gil
 def _refill(stored: U64x2, num_rows: int, slots: I32) -> None:
     """Enter all rows into slots that are still empty."""
     for row in range(num_rows):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from ..players.kernel import I8, I16, I32, I64, kernel_without_gil
 
 OPEN = -1  # in `ends`: not terminal; as a distance: no role can force an end with this value
+_AT_ONCE = 1 << 16  # rows whose parents are looked at between two calls of `progress`
 
 
 @dataclass(slots=True)
@@ -50,36 +52,45 @@ def values(
     """Return (goals int16[rows] of the first role, distances int32[rows]).
 
     A goal is OPEN where the value is `middle`. A distance is the number of plies to the end, or OPEN. `progress` is
-    called with the number of settled rows and the number of all rows.
+    called every few milliseconds with the number of settled rows and the number of all rows.
     """
-    num_rows = len(moves.ends)
-    start, parents = _reversed(moves)
+    num_rows, settled = len(moves.ends), int(np.count_nonzero(moves.ends != OPEN))
+    start, parents = _reversed(moves, partial(progress, settled, num_rows))
     goals = np.full(num_rows, OPEN, np.int16)
     distances = np.full(num_rows, OPEN, np.int32)
     missing = moves.num_children.copy()
     queue = np.empty(num_rows, np.int32)
-    settled = 0
     # each value with the role that wants it; for each role, its best value first
     levels: list[int] = np.unique(moves.ends[moves.ends != OPEN]).tolist()
     for level, role in [(n, 0) for n in reversed(levels) if n > middle] + [(n, 1) for n in levels if n < middle]:
-        settled += _attract(level, role, moves.ends, moves.chooser, missing, start, parents, goals, distances, queue)
-        progress(settled, num_rows)
+        head, tail = 0, _settle_ends(level, moves.ends, goals, distances, queue)
+        settled -= tail
+        while head < tail:
+            arrays = moves.chooser, missing, start, parents, goals, distances, queue
+            head, tail = _attract(level, role, *arrays, head, tail, _AT_ONCE)
+            progress(settled + tail, num_rows)
+        settled += tail
     distances[(moves.ends != OPEN) & (distances == OPEN)] = 0
     return goals, distances
 
 
-def _reversed(moves: Moves) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return (start int64[rows + 1], parents int32[any]). Row i has the parents `parents[start[i] : start[i + 1]]`."""
+def _reversed(moves: Moves, pause: Callable[[], None]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return (start int64[rows + 1], parents int32[any]). Row i has the parents `parents[start[i] : start[i + 1]]`.
+
+    `pause` is called after each part of the children.
+    """
     num_rows = len(moves.ends)
     start = np.zeros(num_rows + 2, np.int64)
     for part in moves.children:
         _count(part, start[2:])
+        pause()
     np.cumsum(start, out=start)
     parents = np.empty(start[-1], np.int32)
     row, child = 0, 0
     moves.children.reverse()
     while moves.children:
         row, child = _fill(moves.children.pop(), moves.num_children, row, child, start[1:], parents)
+        pause()
     return start[:-1], parents
 
 
@@ -107,10 +118,21 @@ def _fill(children: I32, num_children: I32, row: int, child: int, slot: I64, par
 
 
 @kernel_without_gil
+def _settle_ends(level: int, ends: I16, goals: I16, distances: I32, queue: I32) -> int:
+    """Settle the terminal rows with this value, and write them into the queue. Return their number."""
+    tail = 0
+    for row in range(ends.size):
+        if ends[row] == level:
+            goals[row], distances[row] = level, 0
+            queue[tail] = row
+            tail += 1
+    return tail
+
+
+@kernel_without_gil
 def _attract(
     level: int,
     role: int,
-    ends: I16,
     chooser: I8,
     missing: I32,
     start: I64,
@@ -118,19 +140,20 @@ def _attract(
     goals: I16,
     distances: I32,
     queue: I32,
-) -> int:
-    """Settle the rows from which `role` can force `level`. Return their number. Better levels must be settled before.
+    head: int,
+    tail: int,
+    at_once: int,
+) -> tuple[int, int]:
+    """Settle rows from which `role` can force `level`. Better levels must be settled before.
+
+    The settled rows are in the queue, up to `tail`. Look at `at_once` of them, from `head` on, and return the new
+    (head, tail).
 
     `missing` is the number of unsettled successors of each row in which the other role chooses. At 0, all its moves
     lead to settled rows.
     """
-    head, tail = 0, 0
-    for row in range(ends.size):
-        if ends[row] == level:
-            goals[row], distances[row] = level, 0
-            queue[tail] = row
-            tail += 1
-    while head < tail:
+    end = head + at_once
+    while head < min(tail, end):
         row = queue[head]
         head += 1
         for parent in parents[start[row] : start[row + 1]]:
@@ -143,4 +166,4 @@ def _attract(
             goals[parent], distances[parent] = level, distances[row] + 1
             queue[tail] = parent
             tail += 1
-    return tail
+    return head, tail
