@@ -20,10 +20,11 @@ If interests are not opposite, moves that give the mover the same may give other
 so that walks count on none of them.
 
 Bounds are about goals. Walks add up *values*, which are goals from 0 to 1, with one exception for three and more roles:
-an end at which nobody gets anything is worth a little to each of them (NO_WINNER). So a role that hardly has a chance
-keeps the others from winning, which gives it time. (Sancho, the champion of 2014, gives each role a bonus for every
-role that is not ahead of it.) A role that gets nothing for sure then has one open move, whoever wins after it: a search
-that trusts others to keep each other from winning loses.
+an end at which nobody gets anything is worth a little to each of them (NO_WINNER), and so is a playout that is cut, or
+in which a role has no move. So a role that hardly has a chance keeps the others from winning, which gives it time.
+(Sancho, the champion of 2014, gives each role a bonus for every role that is not ahead of it.) A role that gets nothing
+for sure then has one open move, whoever wins after it: a search that trusts others to keep each other from winning
+loses.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class GrowthSettings:
     playouts     maximum number of playouts from a leaf; as many as there are free lanes
     informed     share of the playouts that see wins in one ply, from 0 to 1, where two roles take turns and the circuit
                  allows it, see `circuit.playout.informed_playouts`. If it is not given: 0, or what teaching says
-    max_plies    maximum length of a playout; a longer playout gives 0 to every role
+    max_plies    maximum length of a playout. A longer playout, or one in which a role has no move, is worth 0 to every
+                 role; with three and more roles 5 of 100, like an end at which nobody gets anything, see proofs.py
     transpositions  whether moves in another order lead to the same node, see tree.py
     proofs       whether bounds on goals are backed up, so that the search proves what it can, see proofs.py
     scout        whether to look at all children of a node when its moves are listed, see walks.py
