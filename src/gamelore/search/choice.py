@@ -23,7 +23,8 @@ class MoveReport:
     """What a search knows about a move of the position at its root.
 
     visits     number of walks through the move
-    mean       mean goal of these walks and of the virtual visits of the prior, 0 to 100; nan without walks
+    mean       mean value of these walks and of the virtual visits of the prior, 0 to 100; nan without walks. Values
+               are goals; but with three and more roles, an end at which nobody gets anything counts 5, see proofs.py
     low, high  proved bounds on the goal that the move leads to
     plies      number of plies to the end if the values of all roles are proved, else None
     is_closed  whether the search has shown that another move is at least as good

@@ -114,7 +114,7 @@ class Rounds:
     """Matches between two sides.
 
     Args:
-        game: game that the native engine, or another engine with a circuit, plays
+        game: game that the native engine plays
         key: key of the random numbers
         sides: the side whose score counts, and the other one
         openings: numbers of random plies at the beginning, of one round after the other

@@ -198,7 +198,7 @@ class Teacher:
     """The matches, the samples and the value of a game, and the trial of its playouts.
 
     Args:
-        game: game that the native engine, or another engine with a circuit, plays
+        game: game that the native engine plays
         key: key of the random numbers
         growth: parameters of the searches
         settings: parameters of the lessons

@@ -79,6 +79,7 @@ class LinearValue:
                    weight of minimax values, and a factor of the number of virtual visits, and narrows the exploration
     foresight      weight of minimax values, beside mean results of walks, in the best forecast of the results of
                    matches, 0 to 1
+    network        n-tuple network that takes the place of the linear value as a prior, see `prior`; None for none
     """
 
     weights: NDArray[np.float32]
