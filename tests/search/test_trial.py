@@ -15,7 +15,7 @@ from gamelore.search.growth import Grower, Grown
 from gamelore.search.native_growth import grower
 from gamelore.search.rounds import Rounds, Side
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.teaching import SHARE, Teacher, _Trial
+from gamelore.search.teaching import INFORMED_SHARE, Teacher, _Trial
 from gamelore.search.thinking import Search
 from gamelore.search.tree import UNRELATED, VISITS, Tree
 from gamelore.search.value import no_prior
@@ -119,7 +119,7 @@ def test_a_worthless_value_is_followed_by_a_trial(
     assert teacher._trial is not None
     assert len(teacher._trial.scores) == SHORT.trial / 2
     assert teacher.simulations == teacher._lesson_walks + teacher._trial.walks < lessons.simulations
-    assert teacher.growth == GrowthSettings(informed=SHARE if is_won else None)
+    assert teacher.growth == GrowthSettings(informed=INFORMED_SHARE if is_won else None)
 
 
 @pytest.mark.parametrize("informed", [-0.1, 1.5, float("nan")])

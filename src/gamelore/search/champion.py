@@ -52,9 +52,9 @@ _REHEARSED = 32  # walks that load everything that a search needs
 _LEAST_MEMORY = 16.0  # MiB of a tree
 _MANY_LANES = 64  # trees of further lanes may have to do with less
 _MOST_THREADS = 4  # by default: they share a tree, whose lock each of them has for about a fifth of the time
-_SEARCH, _PUZZLE, _AMONG_WINNING = 3, 4, 5  # purposes of random numbers, see `players.random_streams`
-_OF_SOLVER = 0.5  # of the memory, until the game is solved or given up
-_OF_PUZZLE = 0.75  # of time and memory in a puzzle; the tree gets the rest
+_SEARCH_KEY, _PUZZLE_KEY, _WINNING_KEY = 3, 4, 5  # extend the key of a move, see `players.random_streams`
+_SOLVER_SHARE = 0.5  # of the memory, until the game is solved or given up
+_PUZZLE_SHARE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 
 
 class Prepared(Protocol):
@@ -209,7 +209,7 @@ class Gamelore(Player):
         """Return a move that is known to win, or the best move of a lane after a search in its tree."""
         winning = self._winning(turn, index)
         if winning:
-            return winning[int(extend(_key(turn, index), _AMONG_WINNING)) % len(winning)]
+            return winning[int(extend(_key(turn, index), _WINNING_KEY)) % len(winning)]
         advice = self._advice(turn, index)
         if advice is not None and (advice.is_won or len(advice.moves) == 1):
             return int(advice.moves[advice.plies.argmin()])
@@ -268,8 +268,8 @@ class Gamelore(Player):
     ) -> int:
         """Return the first move of the best solution, or a move of the tree that promises more; see the module."""
         puzzle, now = self._puzzle(lane, turn, index, turn.graph.states[turn.rows[index]]), monotonic()
-        part = simulations and max(1, round(_OF_PUZZLE * simulations))
-        puzzle.run(part, None if deadline is None else now + _OF_PUZZLE * (deadline - now))
+        part = simulations and max(1, round(_PUZZLE_SHARE * simulations))
+        puzzle.run(part, None if deadline is None else now + _PUZZLE_SHARE * (deadline - now))
         choice = puzzle.choice()
         if choice is not None and puzzle.is_proved:
             return choice
@@ -281,7 +281,7 @@ class Gamelore(Player):
 
     def _puzzle(self, lane: _Lane, turn: Turn, index: int, state: NDArray[np.uint64]) -> PuzzleSearch:
         """Return the search of a lane of a game with one role, below a state, uint64[words]."""
-        puzzle, key = self._puzzle_of(lane), np.uint64(extend(_key(turn, index), _PUZZLE))
+        puzzle, key = self._puzzle_of(lane), np.uint64(extend(_key(turn, index), _PUZZLE_KEY))
         if puzzle.state is None:
             puzzle.begin(state, key, lane.earlier.after(state) if lane.earlier is not None else None)
         elif not puzzle.is_at(state):
@@ -294,7 +294,7 @@ class Gamelore(Player):
 
     def _puzzle_of(self, lane: _Lane) -> PuzzleSearch:
         if lane.puzzle is None:
-            memory = _OF_PUZZLE * self._memory(lane.number)
+            memory = _PUZZLE_SHARE * self._memory(lane.number)
             lane.puzzle = PuzzleSearch(lane.game, memory, self.settings.max_plies)
         return lane.puzzle
 
@@ -395,7 +395,7 @@ class Gamelore(Player):
         if self._solving is None or self._solving.game is not game:
             if self._end_solving is not None:
                 self._end_solving()
-            self._solving = Solving(game, int(_OF_SOLVER * self._limit * MIB))
+            self._solving = Solving(game, int(_SOLVER_SHARE * self._limit * MIB))
             self._end_solving = weakref.finalize(self, self._solving.close)  # whose thread waits for the next slice
         return self._solving
 
@@ -436,7 +436,7 @@ class Gamelore(Player):
         if lane.search is None or (lane.chosen is None and lane.search.settings != growth):
             is_timed = not self.settings.simulations and (self.settings.seconds is not None or self._has_clock)
             cores = min(num_cores(), _MOST_THREADS) if is_timed and not lane.game.uses_reasoner else 1
-            memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _OF_PUZZLE)
+            memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _PUZZLE_SHARE)
             if self._growers is None or self._growers.game is not lane.game:
                 self._growers = Growers(lane.game)
             threads = self.settings.threads or cores
@@ -489,7 +489,7 @@ class Gamelore(Player):
             )
             if before is not None and search.assumption == UNRELATED:
                 assumption = UNRELATED  # this match may have shown that the assumption is wrong
-            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH)), value, assumption)
+            search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH_KEY)), value, assumption)
         lane.plies = ply
         return search
 

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 LEAST_STARTCLOCK = 30.0
 """Seconds of a startclock in which a network is taught."""
-_LINEAR, _LEARNED, _CONTEST = 0.2, 0.7, 0.1  # shares of such a startclock: its first part, until the contest, for this
+_LINEAR_SHARE, _LEARNED_SHARE, _CONTEST_SHARE = 0.2, 0.7, 0.1  # of a startclock: first part, end of learning, contest
 _MOST_NETWORK_NODES = 200_000  # self-play in larger games is too slow to learn anything
-_SELF_PLAY, _OF_CONTEST = 3, 4  # extend the key; see teaching.py for the first ones
+_SELF_PLAY_KEY, _CONTEST_KEY = 3, 4  # extend the key; see teaching.py for the first ones
 _PIECE = 0.05  # seconds of learning until the next look at the clock
 _RANDOM_PLIES = 2  # at the beginning of the matches of the contest
 _MOST_GATES = 10_000
@@ -142,7 +142,7 @@ class Pupil:
     @property
     def _has_network(self) -> bool:
         """Whether this startclock is long enough for a network, and not too far on to begin one."""
-        return self._is_long and self._progress < _LEARNED and has_network(self.game)
+        return self._is_long and self._progress < _LEARNED_SHARE and has_network(self.game)
 
     @property
     def _is_long(self) -> bool:
@@ -169,17 +169,17 @@ class Pupil:
                 self._network = self._contest.network
         elif self._self_play is None or not self._is_long:
             self._teach(deadline)
-        elif self._progress < _LEARNED or not self._self_play.matches:
+        elif self._progress < _LEARNED_SHARE or not self._self_play.matches:
             self._self_play.play(min(deadline, monotonic() + _PIECE))
         else:
-            self._contest = _Contest(self, self._self_play, _CONTEST * self._startclock)
+            self._contest = _Contest(self, self._self_play, _CONTEST_SHARE * self._startclock)
 
     def _teach(self, deadline: float) -> None:
         """Teach the linear value, or begin with the network."""
         teacher = self.teacher
-        has_value = teacher.generation > 0 and not teacher.is_in_trial and self._progress >= _LINEAR
+        has_value = teacher.generation > 0 and not teacher.is_in_trial and self._progress >= _LINEAR_SHARE
         if self._has_network and (teacher.is_done or has_value):
-            self._self_play = SelfPlay(self.game, np.uint64(extend(self._key, _SELF_PLAY)))
+            self._self_play = SelfPlay(self.game, np.uint64(extend(self._key, _SELF_PLAY_KEY)))
             return
         begin = process_time()
         teacher.teach(min(deadline, monotonic() + _PIECE))
@@ -209,7 +209,7 @@ class _Contest:
         speeds = [rehearsed(game, side).speed for side in sides]
         plies = self_play.positions / max(self_play.matches, 1)
         both = in_equal_time(sides, speeds, seconds / (SIDE_BY_SIDE * max(plies, 1.0)))
-        self._rounds = Rounds(game, np.uint64(extend(pupil._key, _OF_CONTEST)), both, [_RANDOM_PLIES])
+        self._rounds = Rounds(game, np.uint64(extend(pupil._key, _CONTEST_KEY)), both, [_RANDOM_PLIES])
 
     def advance(self) -> None:
         """Grow the trees by a batch, or make moves."""

@@ -89,8 +89,8 @@ _MOST_FACTS = 2000  # of a game for two roles: a regression with more would take
 _MOST_SUMS = 2 * _MOST_FACTS**2  # of the regressions of all roles: 61 MiB
 _ENOUGH, _FEWEST_VISITS = 1_500_000, 3  # walks after which a value with fewer virtual visits is not worth more lessons
 _FEWEST_MATCHES = 64  # after which forecasts of results can be compared
-SHARE = 0.5  # of informed playouts, if any; all of them were worse in some games, and nowhere better
-_OF_TRIAL, _OF_ROUND = 1, 2  # extend the key
+INFORMED_SHARE = 0.5  # of informed playouts, if any; all of them were worse in some games, and nowhere better
+_TRIAL_KEY, _ROUND_KEY = 1, 2  # extend the key
 _OPENING = 2  # random plies at the beginning of a match of the trial
 _LEAST_COEFFICIENT = 1e-6  # above the errors of rounding
 _FEWEST_ROWS, _MOST_OPERATIONS = 16, 1 << 27  # rows of a part of the samples, and operations for it
@@ -249,7 +249,7 @@ class Teacher:
 
     def _draw_from_here(self) -> None:
         """Begin the random numbers of the present round, which depend on nothing before it."""
-        self._stream = np.uint64(extend(extend(self._key, _OF_ROUND), self._rounds))
+        self._stream = np.uint64(extend(extend(self._key, _ROUND_KEY), self._rounds))
         self._rng, self._batch = np.random.default_rng(int(self._stream)), 0
 
     def _new_matches(self) -> Running:
@@ -348,13 +348,13 @@ class Teacher:
         """Share of informed playouts that the trial has decided for; the given one, or None, without a decision."""
         if self._trial is None or not self._trial.is_done:
             return self._growth.informed
-        return SHARE if self._trial.is_won else 0.0
+        return INFORMED_SHARE if self._trial.is_won else 0.0
 
     @property
     def growth(self) -> GrowthSettings:
         """Parameters of the searches, with informed playouts if the trial says so, also before it has decided."""
         is_won = self._trial is not None and self._trial.is_won
-        return replace(self._growth, informed=SHARE) if is_won else self._growth
+        return replace(self._growth, informed=INFORMED_SHARE) if is_won else self._growth
 
     def _end_round(self) -> None:
         """Make a move in each match, and end the generation if it has been long enough."""
@@ -403,7 +403,7 @@ class Teacher:
         del self._tree, self._samples, self._grower
         left = self.settings.simulations - self.simulations
         if left > 0 and not explains and self._growth.informed is None and self.game.informed_runner is not None:
-            key = np.uint64(extend(self._key, _OF_TRIAL))
+            key = np.uint64(extend(self._key, _TRIAL_KEY))
             self._trial = _Trial(self.game, key, self._growth, self.settings, self.value, left)
 
     def _plant(self) -> None:
@@ -505,7 +505,8 @@ class _Trial:
         self._settings, self._budget = settings, budget
         growth = replace(growth, caution=0.0)  # the moves with the most visits are made, as in the measurements
         informed, plain = (
-            side_of(game, value, replace(growth, informed=share), walks=settings.trial_walks) for share in (SHARE, 0.0)
+            side_of(game, value, replace(growth, informed=share), walks=settings.trial_walks)
+            for share in (INFORMED_SHARE, 0.0)
         )
         self._rounds = Rounds(game, key, (informed, plain), [_OPENING])
         self.is_done = False

@@ -73,7 +73,7 @@ _MOST_PLACES = (1 << 31) - 1  # of nodes and of moves: their numbers have 32 bit
 _PENDING = 1024
 MOVES_BY_REASONER = 4096
 _SLOTS_OF_NODE = 2  # on average: a power of two, from 1.5 to 3 times the number of nodes
-_SHARE_OF_NODES = 0.4  # of the memory of a tree; the other part is for moves
+_NODES_SHARE = 0.4  # of the memory of a tree; the other part is for moves
 _LEAST_LEAVES = 256
 
 
@@ -139,8 +139,8 @@ def room_in(game: Game, num_bytes: int) -> tuple[int, int]:
     node = 32 + 8 * game.num_words + 4 * (roles + 1) + 4 * roles + 2 * roles + 2 + 4 + 4 * _SLOTS_OF_NODE
     node += 4 * (roles + 1) + 4
     move = 4 + 4 + 4 + 4 + 8 + 1 + 4 + 4
-    nodes = int(_SHARE_OF_NODES * num_bytes / node)
-    moves = int((1 - _SHARE_OF_NODES) * num_bytes / move)
+    nodes = int(_NODES_SHARE * num_bytes / node)
+    moves = int((1 - _NODES_SHARE) * num_bytes / move)
     return min(max(2 * LANES, nodes), _MOST_PLACES), min(moves, _MOST_PLACES)
 
 
