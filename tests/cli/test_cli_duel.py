@@ -64,8 +64,8 @@ def test_mistakes_in_the_command_line(tmp_path: Path) -> None:
     assert "give both clocks" in run(*arguments(tmp_path, a="ggp:true"), code=2).stderr
     outside = arguments(tmp_path, "--data-b", tmp_path / "no", b="ggp:true")
     assert "expected a folder of data" in run(*outside, code=2).stderr
-    for option in ("--data", "--data-a", "--data-b", "--rewritten-sheet", "--replay-faulty"):
-        value = [tmp_path] if option.startswith("--data") else []
+    for option in ("--data", "--data-a", "--data-b", "--version-a", "--rewritten-sheet", "--replay-faulty"):
+        value = [tmp_path] if option.startswith(("--data", "--version")) else []
         assert (
             f"expected ggp:COMMAND with {option}, got random"
             in run(*arguments(tmp_path, option, *value), code=2).stderr
@@ -80,12 +80,13 @@ def test_mistakes_in_the_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="each player needs a core")
-def test_each_player_may_have_its_own_data(tmp_path: Path) -> None:
+def test_each_player_may_have_its_own_data_and_version(tmp_path: Path) -> None:
     (own := tmp_path / "own").mkdir()
     settings = {"startclock": 1, "playclock": 1, "shares_core": False}
     cores = ",".join(map(str, CORES[:2]))
-    plan = _duel(("ggp:a", "ggp:b"), [load("tictactoe")], tmp_path, 2, (tmp_path, own), cores, settings)
+    plan = _duel(("ggp:a", "ggp:b"), [load("tictactoe")], tmp_path, 2, (tmp_path, own), cores, settings, ("1", "2"))
     assert [contender.data for contender in plan.contenders] == [tmp_path, own]
+    assert [contender.version for contender in plan.contenders] == ["1", "2"]
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="each player needs a core")

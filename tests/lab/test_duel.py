@@ -52,9 +52,9 @@ class Stopped(Exception):
 def make(folder: Path, a: str, b: str, matches: int, games: Sequence[str] = ("tictactoe",), **options: Any) -> Duel:
     """A duel in a folder, on one core unless told otherwise."""
     others = {name: options.pop(name) for name in ("cores", "at_once", "open_sealed") if name in options}
-    data = options.pop("data", None)
+    data, version = options.pop("data", None), options.pop("version", "")
     settings = DuelSettings(**{"shares_core": True, "seed": 3, **options})
-    contenders = Contender.parse(a, data), Contender.parse(b, data)
+    contenders = Contender.parse(a, data), Contender.parse(b, data, version)
     return Duel(
         [gamelore.load(name) for name in games], contenders, settings, folder, matches, **{"cores": [CORE], **others}
     )
@@ -270,6 +270,19 @@ def test_against_gamelore_serve(tmp_path: Path) -> None:
     assert len(set(folders)) == 2
     assert not any(map(os.path.exists, folders))
     assert (data / "first").exists()
+
+
+def test_another_version_of_a_program_is_another_duel(tmp_path: Path) -> None:
+    (tmp_path / "lost.py").write_text(LOST)
+    command = f"exec {sys.executable} {tmp_path / 'lost.py'} {{port}}"
+    (score,) = run(outside(tmp_path / "out", command, 1, version="1.6"))
+    own = Contender.parse("random").version
+    assert [seat["version"] for seat in score.matches[0]["seats"]] == [own, "1.6"]
+    for version in ("1.7", ""):
+        got = f"expected results of gamelore .* and {version or 'another program'}, got results of .* and 1.6 in"
+        with pytest.raises(ExperimentError, match=got):
+            run(outside(tmp_path / "out", command, 1, version=version))
+    run(outside(tmp_path / "out", command, 1, version="1.6"))
 
 
 def test_a_program_is_overruled_in_the_opening(tmp_path: Path) -> None:

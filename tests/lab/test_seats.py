@@ -26,12 +26,15 @@ from gamelore.lab.seats import (
     Beginning,
     Contender,
     ProcessSeat,
+    ProgramSeat,
     cpu_seconds,
     descendants,
     pin,
     pinned,
+    tree_of_program,
     version_of,
 )
+from gamelore.net.http import Client
 from gamelore.net.messages import Start
 
 CORE = min(os.sched_getaffinity(0))
@@ -208,6 +211,48 @@ def test_contenders() -> None:
     assert other.text == "ggp: java -jar p.jar {port} with data"
     with pytest.raises(GameloreError, match="name the folder src of a checkout"):
         Contender.parse("random@/no/such/tree")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A script `gamelore` as pip makes it, beside a source tree that PYTHONPATH can name."""
+    (script := tmp_path / "bin" / "gamelore").parent.mkdir()
+    script.write_text(f"#!{sys.executable}\nfrom gamelore.cli import main\nmain()\n")
+    script.chmod(0o755)
+    (tmp_path / "src" / "gamelore").mkdir(parents=True)
+    (tmp_path / "src" / "gamelore" / "__init__.py").touch()
+    return script
+
+
+def test_a_program_that_is_gamelore_has_the_version_of_its_tree(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(TREE))
+    own = Contender.parse("random")
+    for command in ("gamelore serve --port {port}", "exec gamelore serve", "X=1 gamelore serve", f"{script} serve"):
+        program = Contender.parse(f"ggp:{command}", Path("data"))
+        assert (program.tree, program.version, program.code) == (TREE, own.version, own.code)
+        assert (program.is_outside, program.spec) == (True, command)
+    old = Contender.parse(f"ggp: PYTHONPATH={tmp_path / 'src'} gamelore serve")
+    assert (old.tree, old.version) == (tmp_path / "src", version_of(tmp_path / "src"))
+    with pytest.raises(
+        GameloreError, match=r"got '1' of ggp:gamelore serve, whose version is that of .*; leave it out"
+    ):
+        Contender.parse("ggp:gamelore serve", version="1")
+    for command in ("java gamelore", "true;gamelore", "PATH=/bin gamelore", "gamelore;", "cd / && gamelore", "'", ""):
+        assert tree_of_program(command) is None
+    other = Contender.parse("ggp:java -jar p.jar {port}", version="1.6 with a patch")
+    assert (other.tree, other.version, other.code) == (None, "1.6 with a patch", "1.6 with a patch")
+    script.write_bytes(b"\x7fELF\0")
+    assert tree_of_program("gamelore serve") is None
+
+
+def test_the_tree_of_a_program_must_not_change_during_a_duel(script: Path, tmp_path: Path) -> None:
+    seat = ProgramSeat(Contender.parse(f"ggp:PYTHONPATH={tmp_path / 'src'} {script} serve"), Client())
+    (tmp_path / "src" / "gamelore" / "__init__.py").write_text("changed = 1\n")
+    with pytest.raises(GameloreError, match="play in a worktree that nobody edits"):
+        asyncio.run(seat.open(Beginning(0, (), "", 1, 100), frozenset({CORE})))
 
 
 def test_the_version_of_a_tree_changes_with_its_code(tmp_path: Path) -> None:

@@ -67,6 +67,16 @@ def duel(
     ] = None,
     data_a: Annotated[Path | None, Option(metavar="DIR", help="Data of PLAYER only, in place of --data.")] = None,
     data_b: Annotated[Path | None, Option(metavar="DIR", help="Data of OPPONENT only, in place of --data.")] = None,
+    version_a: Annotated[
+        str,
+        Option(
+            metavar="TEXT",
+            show_default=False,
+            help="Version of PLAYER, if it is a GGP program: a duel is not continued with another one. For a command "
+            "that begins with gamelore, it is found out.",
+        ),
+    ] = "",
+    version_b: Annotated[str, Option(metavar="TEXT", show_default=False, help="Version of OPPONENT, likewise.")] = "",
     ponder: Annotated[
         bool, Option("--ponder", help="Let players of gamelore use the startclock, and think while others do.")
     ] = False,
@@ -132,10 +142,12 @@ def duel(
     with console.usage():
         only: dict[str, tuple[object, tuple[str, ...]]] = {"--data": (data, (a, b))}
         only |= {"--data-a": (data_a, (a,)), "--data-b": (data_b, (b,))}
+        only |= {"--version-a": (version_a, (a,)), "--version-b": (version_b, (b,))}
         only |= {"--rewritten-sheet": (rewritten_sheet, (a, b)), "--replay-faulty": (replay_faulty, (a, b))}
         _check_programs(only)
-        folders = data_a or data, data_b or data
-        plan = _duel((a, b), games, out, matches, folders, cores, settings, at_once=at_once, open_sealed=open_sealed)
+        folders, versions = (data_a or data, data_b or data), (version_a, version_b)
+        others: dict[str, Any] = {"at_once": at_once, "open_sealed": open_sealed}
+        plan = _duel((a, b), games, out, matches, folders, cores, settings, versions, **others)
     with progress_bars() as tell:
         try:
             scores = asyncio.run(_lead(plan, tell))
@@ -164,6 +176,7 @@ def _duel(
     data: tuple[Path | None, Path | None],
     cores: str | None,
     settings: dict[str, Any],
+    versions: tuple[str, str] = ("", ""),
     **options: Any,
 ) -> Duel:
     """Return the duel that the options describe."""
@@ -175,13 +188,13 @@ def _duel(
     for folder in data:
         if folder is not None and not folder.is_dir():
             raise GameloreError(f"expected a folder of data, got {folder}; name an existing folder")
-    contenders = Contender.parse(players[0], data[0]), Contender.parse(players[1], data[1])
-    for contender in contenders:
-        if contender.tree == TREE:
+    first, second = (Contender.parse(*given) for given in zip(players, data, versions, strict=True))
+    for contender in (first, second):
+        if contender.tree == TREE and not contender.is_outside:
             player(contender.spec)  # raises an error for an unknown player
     if cores is not None:
         options["cores"] = _cores(cores)
-    return Duel(games, contenders, DuelSettings(**settings), out, matches, **options)
+    return Duel(games, (first, second), DuelSettings(**settings), out, matches, **options)
 
 
 def _cores(text: str) -> list[int]:

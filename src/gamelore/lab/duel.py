@@ -247,7 +247,7 @@ class Duel:
 
     @property
     def version(self) -> str:
-        """What else determines the results: the Python files of both source trees."""
+        """What else determines the results: the Python files of both source trees, and the versions of programs."""
         return " and ".join(contender.code or "another program" for contender in self.contenders)
 
     def num_rounds(self, game: Game) -> int:

@@ -8,7 +8,8 @@ A *contender* is a player of a duel. Its text is
 
 In the command, {port} stands for a free port, at which the program must listen on 127.0.0.1, and {dir} for a folder.
 The folder is new for each match: a copy of the contender's data, or empty. The command is run in it. Its processes are
-killed at the end of the match, and also if the duel itself is killed. Its output is kept if its match was faulty.
+killed at the end of the match, and also if the duel itself is killed. Its output is kept if its match was faulty. The
+version of a program is that of the source tree if the command begins with `gamelore`; otherwise it must be told.
 
 `DuelSeat` has the methods of `net.host.Seat`, so that the host leads matches of duels like all others. A gamelore
 player keeps its process over many matches of a game (`ProcessSeat`), so that it compiles the game once. Another program
@@ -24,6 +25,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import socket
@@ -55,6 +58,9 @@ REPLY_LIMIT = 1 << 20  # maximum length of a reply of seat_process.py
 # Before a shell command: a process that waits for the end of its input, which comes when the duel ends in any way, and
 # then kills the process group of the command.
 WATCHED = "exec 3<&0 </dev/null; (read _ <&3; kill -9 0) & exec 3<&-; "
+# A shell command: assignments, and the program
+COMMAND = re.compile(r"(?:exec\s+)?((?:(?!PATH=)\w+=[^\s;&|`()]*\s+)*)(\S+)")
+ASK_PLACE = "from importlib.util import find_spec; print(find_spec('gamelore').origin)"
 LOG = "log"  # file of a program's output, beside its data
 LOG_TAIL = 2000  # characters of a program's output that an error message shows
 
@@ -135,8 +141,9 @@ class Contender:
 
     text     the text that describes the contender
     spec     the player's spec, or the shell command
-    tree     the source tree of a gamelore player; None for another program
-    version  the commit of the tree, "+" if files differ from it, and a hash of its Python files
+    tree     the source tree of a gamelore player, or of a program that is `gamelore`; None for another program
+    version  the commit of the tree, "+" if files differ from it, and a hash of its Python files; of another program,
+             what its user says
     data     folder with the data of another program, which is copied for each match
     """
 
@@ -147,11 +154,21 @@ class Contender:
     data: Path | None = None
 
     @classmethod
-    def parse(cls, text: str, data: Path | None = None) -> Contender:
-        """Read a contender. Raise GameloreError for a folder that is no source tree."""
+    def parse(cls, text: str, data: Path | None = None, version: str = "") -> Contender:
+        """Read a contender; `version` is that of a program.
+
+        Raise GameloreError for a folder that is no source tree, and for a version if the program has a source tree.
+        """
         if is_program(text):
             described = text if data is None else f"{text} with {data}"
-            return cls(described, text.removeprefix(GGP).strip(), data=data)
+            program = text.removeprefix(GGP).strip()
+            own_tree = tree_of_program(program)
+            if own_tree is not None and version:
+                raise GameloreError(
+                    f"expected a version of a program that is not gamelore, got {version!r} of {text}, whose version "
+                    f"is that of {own_tree}; leave it out"
+                )
+            return cls(described, program, own_tree, version_of(own_tree) if own_tree else version, data)
         spec, at, folder = text.rpartition("@")
         spec, tree = (spec, Path(folder)) if at else (text, TREE)
         if not (tree / "gamelore" / "__init__.py").is_file():
@@ -163,18 +180,36 @@ class Contender:
 
     @property
     def code(self) -> str:
-        """The hash of the tree's Python files; empty for another program."""
-        return self.version.rpartition(" ")[2]
+        """What tells the code from other code: the hash of the tree's Python files, or the version of a program."""
+        return self.version if self.tree is None else self.version.rpartition(" ")[2]
 
     @property
     def is_outside(self) -> bool:
         """Whether the contender is another program, which plays over the GGP protocol."""
-        return self.tree is None
+        return is_program(self.text)
 
 
 def is_program(text: str) -> bool:
     """Return whether the text of a contender names another program."""
     return text.startswith(GGP)
+
+
+def tree_of_program(command: str) -> Path | None:
+    """Return the source tree of the script `gamelore` that a shell command runs; None for any other command.
+
+    The interpreter of the script is asked for it, with the assignments of the command, such as PYTHONPATH=/old/src.
+    """
+    begin = COMMAND.match(command)
+    path = shutil.which(os.path.expandvars(os.path.expanduser(begin[2]))) if begin else None
+    if begin is None or path is None or Path(path).name != "gamelore":
+        return None
+    with open(path, "rb") as script:
+        mark, interpreter = script.read(2), os.fsdecode(script.readline().strip())
+    if mark != b"#!":
+        return None
+    ask = f"{begin[1]}{interpreter} -P -c {shlex.quote(ASK_PLACE)}"
+    told = subprocess.run(["/bin/sh", "-c", ask], cwd="/", capture_output=True, text=True).stdout.strip()
+    return Path(told).parents[1] if told.endswith("/gamelore/__init__.py") and Path(told).is_file() else None
 
 
 def version_of(tree: Path) -> str:
@@ -231,6 +266,15 @@ class DuelSeat(ABC):
         """See `net.host.Seat.start`."""
         async with self.turn:
             return await self._start(start, number, seconds)
+
+    def _check_code(self) -> None:
+        """Raise GameloreError if the source tree has changed, since all matches of a duel must have the same player."""
+        tree = self.contender.tree
+        if tree is not None and version_of(tree).rpartition(" ")[2] != self.contender.code:
+            raise GameloreError(
+                f"expected the Python files in {tree} as they were when the duel began, got changed files; play in a "
+                "worktree that nobody edits"
+            )
 
     def _end_start(self) -> None:
         if self._is_starting:
@@ -381,16 +425,6 @@ class ProcessSeat(DuelSeat):
             self._writer = None
         super().close()
 
-    def _check_code(self) -> None:
-        """Raise GameloreError if the source tree has changed, since all matches of a duel must have the same player."""
-        tree = self.contender.tree
-        assert tree is not None  # it is a player of gamelore
-        if version_of(tree).rpartition(" ")[2] != self.contender.code:
-            raise GameloreError(
-                f"expected the Python files in {tree} as they were when the duel began, got changed files; play in a "
-                "worktree that nobody edits"
-            )
-
     async def _start(self, start: Start, number: int, seconds: float) -> str:
         told = self._beginning
         self._matches += 1
@@ -452,6 +486,7 @@ class ProgramSeat(DuelSeat):
 
     async def open(self, beginning: Beginning, cores: frozenset[int]) -> None:
         """See `DuelSeat.open`. Start the program anew with a copy of its data, and wait until it answers INFO."""
+        self._check_code()
         self.close()
         self._reset(beginning)
         self._beginning, self._before = beginning, 0.0
