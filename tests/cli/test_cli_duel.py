@@ -45,8 +45,29 @@ def test_results_as_json_and_as_a_table(tmp_path: Path) -> None:
     assert "tictactoe        2     50.0" in table
     assert "over all games: 50.0 %" in table
     assert "A: random (" in table
+    assert "share" not in table
     message = run(*arguments(tmp_path, "--seed", 6), code=1).stderr
     assert "seed was 5, is 6; choose another folder with --out" in message
+
+
+FIXED = """
+(role a) (role b) (init (step 1)) (<= (legal ?r wait) (role ?r)) (<= (next (step 2)) (true (step 1)))
+(<= terminal (true (step 2))) (goal a 60) (goal b 20)
+"""  # 20 of 80 for whoever has the second role
+
+
+def test_the_share_is_shown_where_goals_do_not_add_up_to_100(tmp_path: Path) -> None:
+    (tmp_path / "fixed.kif").write_text(FIXED)
+    wanted = arguments(tmp_path / "out", "--game", tmp_path / "fixed.kif", "--opening-plies", 0)
+    told = run_json(*wanted)
+    assert [game["game"] for game in told["games"]] == ["tictactoe", "fixed"]
+    assert told["games"][0]["share"] is None
+    assert (told["games"][1]["score"], told["games"][1]["share"]["mean"]) == (0.4, 0.5)
+    assert told["overall"]["score"] == (told["games"][0]["score"] + 0.5) / 2
+    table = run(*wanted).stdout
+    assert "share %" in table.splitlines()[0]
+    assert "50.0 [0.0, 100.0]" in table
+    assert "share: goals of A, divided by those of all roles" in table
 
 
 def test_unequal_cpu_times_are_void(tmp_path: Path) -> None:

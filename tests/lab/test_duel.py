@@ -22,7 +22,7 @@ from gamelore.lab import duel as module
 from gamelore.lab.duel import Duel, DuelSettings, GameScore, overall
 from gamelore.lab.results import ResultStore, store_path
 from gamelore.lab.seats import Contender
-from gamelore.lab.stats import Interval, clustered_interval, mean_interval, share_interval
+from gamelore.lab.stats import Interval, clustered_interval, mean_interval, share_interval, t_quantile
 from gamelore.net.messages import Info, Play, Start, parse
 
 CORE = min(os.sched_getaffinity(0))
@@ -442,6 +442,50 @@ def test_a_match_without_an_end_is_an_equal_share() -> None:
     assert score_of(result(0, 0, 1) | {"goals": [None, 50]}, result(0, 1, 1)).score.mean == 0.5
 
 
+def goals_of(*goals: tuple[int, int], **others: Any) -> GameScore:
+    """The score of matches with these goals of A and of B."""
+    given = [(number, goal if number % 2 == 0 else goal[::-1]) for number, goal in enumerate(goals)]
+    return score_of(*({**result(number // 2, number % 2, 1), "goals": goal} for number, goal in given), **others)
+
+
+def test_the_share_of_the_goals_where_they_do_not_add_up() -> None:
+    """The sums of the rounds are 60 of 80, 20 of 40 and 30 of 60."""
+    score = goals_of((40, 10), (20, 10), (0, 0), (20, 20), (30, 0), (0, 30))
+    assert score.score.mean == pytest.approx(110 / 600)
+    left_out = np.array([50 / 100, 90 / 140, 80 / 120])
+    half = t_quantile(2) * math.sqrt(2 / 3 * float(np.sum((left_out - left_out.mean()) ** 2)))
+    assert (score.share.mean, score.share.num) == (pytest.approx(110 / 180), 3)
+    assert [score.share.low, score.share.high] == pytest.approx([110 / 180 - half, 110 / 180 + half])
+    assert score.as_json()["share"] == {"mean": score.share.mean, "low": max(0, score.share.low), "high": 1}
+    three = [(0, [60, 10, 20]), (1, [30, 30, 0]), (2, [0, 0, 0])]
+    rows = {seat: {**result(0, seat, 1), "goals": goals} for seat, goals in three}
+    assert GameScore("game", 3, rows).share.mean == 90 / 150
+
+
+def test_a_share_is_the_score_where_goals_add_up_to_100() -> None:
+    score = goals_of((100, 0), (50, 50), (70, 30), (0, 100))
+    assert score.share is score.score
+    assert score.as_json()["share"] is None
+    assert goals_of((50, 0), (50, 0), (0, 50), (0, 50)).share.mean == 0.5, "a constant sum, but not of 100"
+    assert math.isnan(score_of().share.mean)
+
+
+def test_a_match_without_an_end_is_an_equal_share_of_the_goals() -> None:
+    """It weighs as much as any match, also where goals are small or large."""
+    for scale in (1, 100):
+        score = goals_of((3 * scale, scale), (3 * scale, scale), (3 * scale, scale), (0, 0))
+        score.matches[3].update({"goals": [None, None], "end": "cap"})  # type: ignore[attr-defined]
+        assert score.share.mean == (3 * 0.75 + 0.5) / 4
+    assert goals_of((0, 0), (0, 0)).share.mean == 0.5, "nobody has got anything"
+
+
+def test_rounds_that_agree_on_a_share_are_not_certain() -> None:
+    assert goals_of(*[(70, 0)] * 20).share == share_interval(10, 10)
+    assert goals_of(*[(1, 2)] * 4).share.low == -math.inf
+    shares = goals_of(*[(1, 2)] * 20).share
+    assert [shares.mean, shares.low, shares.high] == pytest.approx([1 / 3] * 3)
+
+
 def test_the_cpu_ratio_and_the_void() -> None:
     fair = score_of(result(0, 0, 1, (1.0, 1.0)), result(0, 1, 1, (1.08, 1.0)))
     assert fair.ratio == pytest.approx(1.04)
@@ -467,6 +511,9 @@ def test_games_are_the_samples_over_all() -> None:
     assert overall([*games, score_of()]) == overall(games)
     assert overall(games[:1]) == games[0].score
     assert math.isnan(overall([]).mean)
+    small = goals_of((30, 10), (20, 10), game="small")
+    assert overall([small]) == small.share
+    assert overall([*games, small]).mean == pytest.approx((2.1 + 50 / 70) / 4)
     names = "breakthrough", "breakthroughSmall", "hex"
     alike = [replace(score, game=name) for score, name in zip(games, names, strict=True)]
     assert overall(alike) == clustered_interval([1.0, 0.5, 0.6], ["b", "b", "h"]), "the first two are a family"

@@ -114,8 +114,9 @@ def duel(
 
     Matches come in pairs with the same opening and sides swapped. In a game for more roles, the first player plays each
     role in turn, against copies of the second, which share a core. The score is the mean goal of the first player,
-    divided by 100, with its 95 % interval. CPU times are those of the processes of a player, per match, without the
-    time before the first move.
+    divided by 100, with its 95 % interval. Where the goals of a match do not add up to 100, the share of the first
+    player in the goals of all roles is shown, too, and counts in the mean over all games. CPU times are those of the
+    processes of a player, per match, without the time before the first move.
 
     A player is one of `gamelore players`. PLAYER@FOLDER takes it from another source tree (FOLDER contains the folder
     gamelore). ggp:COMMAND is another program that plays over the GGP protocol. COMMAND is a shell command in which
@@ -239,10 +240,16 @@ def _show(plan: Duel, scores: list[GameScore]) -> None:
     from ..errors import counted
     from ..lab.duel import overall
 
-    columns = ("game", "matches", "score %", "95 %", "CPU s A", "CPU s B", "A / B", "plies", "faults A, B", "replaced")
-    console.show_table(columns, map(_row, scores), numbers=range(1, 10))
+    shares = [] if all(score.adds_up for score in scores) else ["share %"]
+    others = ("CPU s A", "CPU s B", "A / B", "plies", "faults A, B", "replaced")
+    columns = ("game", "matches", "score %", "95 %", *shares, *others)
+    console.show_table(columns, (_row(score, bool(shares)) for score in scores), numbers=range(1, len(columns)))
     mean = overall(scores)
     typer.echo(f"\nover all games: {100 * mean.mean:.1f} % {_limits(mean)}; seed {plan.settings.seed}")
+    if shares:
+        typer.echo(
+            "share: goals of A, divided by those of all roles, where these do not add up to 100; it is part of the mean"
+        )
     if broken_off := sum(score.broken_off for score in scores):
         typer.echo(
             f"{counted(broken_off, 'match', 'matches')} without an end of the game: an equal share for each role"
@@ -253,13 +260,14 @@ def _show(plan: Duel, scores: list[GameScore]) -> None:
         typer.echo(f"{name}: {contender.text}" + (f" ({contender.version})" if contender.version else ""))
 
 
-def _row(score: GameScore) -> tuple[str, ...]:
+def _row(score: GameScore, has_share: bool) -> tuple[str, ...]:
     note = "" if score.has_equal_cpu else " *"
     return (
         score.game,
         str(len(score.matches)),
         f"{100 * score.score.mean:.1f}",
         _limits(score.score),
+        *(["" if score.adds_up else f"{100 * score.share.mean:.1f} {_limits(score.share)}"] if has_share else []),
         f"{score.cpu(0):.3f}",
         f"{score.cpu(1):.3f}",
         f"{score.ratio:.2f}{note}",

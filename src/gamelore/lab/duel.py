@@ -12,8 +12,13 @@ always, ignores the answers, and makes the moves of the opening. The time for th
 
 The score of a match is A's goal / 100; a missing goal counts 0. A match that was broken off, because it had too many
 plies or a role had no move, has no goals: it counts as an equal share, 1 / number of roles, and is told apart. Rounds
-are the independent samples of a game. The score over all games is the mean of the games' scores. Its interval takes the
-games as samples, since matches of one game resemble each other, and games of a family of rules as a cluster.
+are the independent samples of a game.
+
+Where the goals of a match do not add up to 100, the score of equal players is not that of an equal share. So a game has
+a share, too: the goals of A in all matches, divided by the goals of all roles. A match that was broken off counts there
+as an equal share with the weight of a mean match. The share is the score where goals add up to 100. The result over all
+games is the mean of the games' shares. Its interval takes the games as samples, since matches of one game resemble each
+other, and games of a family of rules as a cluster.
 
 The folder of a duel has a `ResultStore`. Each match is a trial, which is stored when the match ends; its setting has
 the id "GAME/ATTEMPT", and its run is the number of the match. Run the same duel again to play the missing matches. With
@@ -52,7 +57,7 @@ from ..players.random_streams import stream
 from .figures import file_name
 from .results import Outcome, ResultStore, Setting, Trial, store_path
 from .seats import Beginning, Contender, DuelSeat, ProcessSeat, ProgramSeat, check_platform, is_program
-from .stats import UNKNOWN, Interval, complete_rounds, score_interval
+from .stats import UNKNOWN, Array, Interval, complete_rounds, jackknife, score_interval
 
 STAGE = "duel"  # part of the keys of random streams
 OPENING = "opening"
@@ -60,6 +65,7 @@ LOGS = "logs"  # folder of what players with faults have printed
 NO_CLOCK = 3600  # seconds to wait for a move of a duel without clocks
 ATTEMPTS = 5  # maximum number of times that a faulty match is played
 LEAST_RATIO, MOST_RATIO = 0.95, 1.05  # of CPU times that count as equal
+ROUNDING = 1e-9  # half-width of an interval of equal samples
 FAMILIES = Path(__file__).with_name("families.toml")
 A, B = 0, 1
 
@@ -512,13 +518,44 @@ class GameScore:
     replaced: int = 0
 
     @cached_property
+    def _rounds(self) -> list[list[Mapping[str, Any]]]:
+        return complete_rounds(self.matches.values(), itemgetter("round"), self.num_roles)
+
+    @cached_property
     def score(self) -> Interval:
         """Mean score of A with its 95 % interval. The samples are the rounds of which all matches are there."""
-        rounds = complete_rounds(self.matches.values(), itemgetter("round"), self.num_roles)
-        return score_interval([float(np.mean([self._score_of(row) for row in rows])) for rows in rounds])
+        return score_interval([float(np.mean([self._score_of(row) for row in rows])) for rows in self._rounds])
 
     def _score_of(self, row: Mapping[str, Any]) -> float:
         return (row["goals"][row["seat"]] or 0) / 100 if row["end"] == "terminal" else 1 / self.num_roles
+
+    @cached_property
+    def adds_up(self) -> bool:
+        """Whether the goals of each match add up to 100, so that the share is the score."""
+        return all(self._goals_of(row)[1] == 100 for row in self.matches.values() if row["end"] == "terminal")
+
+    @cached_property
+    def share(self) -> Interval:
+        """A's share of the goals with its 95 % jackknife interval over the same rounds; see the head of this module."""
+        if self.adds_up or not self._rounds:
+            return self.score
+        goals = np.array([np.sum([self._goals_of(row) for row in rows], axis=0) for rows in self._rounds])
+        share = jackknife(goals, self._share_of)
+        if share.half_width > ROUNDING:
+            return share
+        return score_interval([round(share.mean, 9)] * share.num)  # rounds that agree are not certain
+
+    def _goals_of(self, row: Mapping[str, Any]) -> tuple[float, float, int]:
+        """Return the goals of A, those of all roles, and 1 for a match that was broken off, which has no goals."""
+        goals = [goal or 0 for goal in row["goals"]]
+        return (goals[row["seat"]], sum(goals), 0) if row["end"] == "terminal" else (0, 0, 1)
+
+    def _share_of(self, goals: Array) -> float:
+        """Return A's share in rounds with these sums of `_goals_of`, [rounds, 3]."""
+        own, of_all, broken_off = goals.sum(axis=0)
+        num, equal = len(goals) * self.num_roles, 1 / self.num_roles
+        finished = own / of_all if of_all else equal
+        return float(((num - broken_off) * finished + broken_off * equal) / num)
 
     @property
     def broken_off(self) -> int:
@@ -563,6 +600,7 @@ class GameScore:
             "game": self.game,
             "matches": len(self.matches),
             **interval_json(self.score),
+            "share": None if self.adds_up else interval_json(self.share, "mean"),
             "rounds": self.score.num,
             "plies": _number(self.mean_plies),
             "broken_off": self.broken_off,
@@ -575,9 +613,9 @@ class GameScore:
         }
 
 
-def interval_json(interval: Interval) -> dict[str, float | None]:
+def interval_json(interval: Interval, name: str = "score") -> dict[str, float | None]:
     """Return a score, None if there is none, and the limits of its interval, which lie within 0 to 1."""
-    return {"score": _number(interval.mean), "low": max(0.0, interval.low), "high": min(1.0, interval.high)}
+    return {name: _number(interval.mean), "low": max(0.0, interval.low), "high": min(1.0, interval.high)}
 
 
 def _number(value: float) -> float | None:
@@ -585,10 +623,10 @@ def _number(value: float) -> float | None:
 
 
 def overall(scores: Sequence[GameScore]) -> Interval:
-    """Return the mean score over games. Its interval takes families of games as samples; with one game, its rounds."""
+    """Return the mean share over games. Its interval takes families of games as samples; with one game, its rounds."""
     played = [score for score in scores if score.score.num]
     if len(played) < 2:
-        return played[0].score if played else UNKNOWN
+        return played[0].share if played else UNKNOWN
     return score_interval(
-        [each.score.mean for each in played], [families().get(each.game, each.game) for each in played]
+        [each.share.mean for each in played], [families().get(each.game, each.game) for each in played]
     )
