@@ -239,6 +239,21 @@ def test_a_player_that_is_still_busy_after_its_match_is_killed(tmp_path: Path) -
     assert second["events"] == []
 
 
+@pytest.mark.parametrize("shares_core", [True, False])
+def test_a_lesson_before_the_first_match_costs_no_moves(tmp_path: Path, shares_core: bool) -> None:
+    """It takes longer than the startclock, for which the host waits one second, two on a shared core."""
+    code = "import time\nimport numpy as np\nfrom gamelore.players.player import Player\nclass Taught(Player):\n"
+    code += "    lesson = 2.5\n    def begin(self, role, started):\n        time.sleep(Taught.lesson)\n"
+    code += "        Taught.lesson = 0\n"
+    code += "    def choose(self, turn): return np.zeros(len(turn.rows), np.int32)\n"
+    (tmp_path / "taught.py").write_text(code)
+    spec, cores = f"{tmp_path / 'taught.py'}:Taught", [CORE] * (1 if shares_core else 2)
+    options: dict[str, Any] = {"startclock": 0, "playclock": 1, "extra": 1.0, "shares_core": shares_core}
+    (score,) = run(make(tmp_path / "out", spec, spec, 2, cores=cores, **options))
+    assert [row["events"] for row in score.matches.values()] == [[], []]
+    assert [row["end"] for row in score.matches.values()] == ["terminal", "terminal"]
+
+
 def test_other_rules_are_another_duel(tmp_path: Path) -> None:
     (sheet := tmp_path / "own.kif").write_text(gamelore.rulesheets.path("tictactoe").read_text())
     run(make(tmp_path / "out", "random", "random", 2, [str(sheet)]))

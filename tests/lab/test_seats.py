@@ -35,7 +35,6 @@ from gamelore.lab.seats import (
     version_of,
 )
 from gamelore.net.http import Client
-from gamelore.net.messages import Start
 
 CORE = min(os.sched_getaffinity(0))
 BUSY = "import time\nwhile time.process_time() < .3: pass\nprint('done', flush=True)\ninput()"
@@ -171,9 +170,8 @@ def test_a_player_that_fails_is_named_with_its_output(tmp_path: Path) -> None:
     async def play() -> None:
         seat = ProcessSeat(contender, game.rulesheet.text, 0, None)
         try:
-            await seat.open(Beginning(0, tuple(game.start().facts), "", 1, 100), frozenset({CORE}))
             with pytest.raises(GameloreError, match=r"mad.py:Mad, got the end of its process; .*:\nso long"):
-                await seat.start(Start("m", "xplayer", "", 0, 0), 0, 1)
+                await seat.open(Beginning(0, tuple(game.start().facts), "", 1, 100), frozenset({CORE}))
         finally:
             seat.close()
             await asyncio.sleep(0)

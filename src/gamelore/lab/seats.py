@@ -369,7 +369,8 @@ class ProcessSeat(DuelSeat):
     limits      limits within which the process loads the game; a source tree without such limits has its own
     engine      engine of the game: "auto", "native" or "reasoner"
     think       seconds for a move; None for no limit
-    start_think seconds for START. The player then thinks in START, and while others do; None if it does not
+    start_think seconds for START. The player then thinks in START, and while others do; None if it does not, and
+                prepares for a match before START, without a clock
     """
 
     def __init__(
@@ -390,12 +391,23 @@ class ProcessSeat(DuelSeat):
         self._matches = 0
 
     async def open(self, beginning: Beginning, cores: frozenset[int]) -> None:
-        """See `DuelSeat.open`. Before the first match, start the process and load the rules."""
+        """See `DuelSeat.open`. Before the first match, start the process and load the rules.
+
+        A player without a clock for START begins the match here, and may teach itself as long as it wants to. Seats
+        that share a core do so one after the other.
+        """
         self._reset(beginning)
         self._beginning, self._before = beginning, self.clock
-        if self.process is not None:
+        if self.process is None:
+            await self._launch(cores)
+        else:
             pin(self.process.pid, cores)
-            return
+        if self._start_think is None:
+            async with self.turn:
+                await self._begin()
+
+    async def _launch(self, cores: frozenset[int]) -> None:
+        """Start the process on these cores, and load the rules."""
         self._check_code()
         self._log: IO[bytes] = TemporaryFile()  # noqa: SIM115 - open as long as the process
         ours, theirs = socket.socketpair()
@@ -425,11 +437,15 @@ class ProcessSeat(DuelSeat):
             self._writer = None
         super().close()
 
-    async def _start(self, start: Start, number: int, seconds: float) -> str:
+    async def _begin(self) -> None:
         told = self._beginning
         self._matches += 1
         arguments = {"role": told.role, "facts": told.facts, "key": told.key, "max_plies": told.max_plies}
         await self._ask("start", match=self._matches - 1, seconds=self._start_think, **arguments)
+
+    async def _start(self, start: Start, number: int, seconds: float) -> str:
+        if self._start_think is not None:
+            await self._begin()
         return READY
 
     async def _play(self, match: str, moves: Moves, seconds: float) -> str:
