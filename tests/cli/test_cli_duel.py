@@ -70,6 +70,19 @@ def test_the_share_is_shown_where_goals_do_not_add_up_to_100(tmp_path: Path) -> 
     assert "share: goals of A, divided by those of all roles" in table
 
 
+def test_a_game_that_fails_is_told_at_the_end(tmp_path: Path) -> None:
+    """An opening of two plies is too long for the game, which ends after the first one."""
+    (tmp_path / "fixed.kif").write_text(FIXED)
+    wanted = ["duel", "random", "random", "--game", tmp_path / "fixed.kif", *arguments(tmp_path / "out")[3:]]
+    shown = run(*wanted, code=1)
+    assert "tictactoe        2     50.0" in shown.stdout
+    assert "fixed: expected an opening of 2 plies after which fixed goes on" in shown.stderr
+    told = run_json(*wanted, code=1)
+    assert [game["matches"] for game in told["games"]] == [0, 2]
+    assert list(told["failures"]) == ["fixed"]
+    assert told["overall"]["score"] == 0.5
+
+
 def test_unequal_cpu_times_are_void(tmp_path: Path) -> None:
     wanted = arguments(tmp_path, "--equal-cpu", a="uct:simulations=5000")
     shown = run(*wanted, code=1)

@@ -61,7 +61,11 @@ def make(folder: Path, a: str, b: str, matches: int, games: Sequence[str] = ("ti
 
 
 def run(duel: Duel, on_match: Callable[[int, int], None] | None = None) -> list[GameScore]:
-    return asyncio.run(duel.run(on_match))
+    """The scores of a duel. The first failure of a game is raised."""
+    scores = asyncio.run(duel.run(on_match))
+    for failure in duel.failures.values():
+        raise failure
+    return scores
 
 
 def rows(folder: Path, game: str = "tictactoe", attempt: int = 0) -> dict[int, dict[str, Any]]:
@@ -539,3 +543,32 @@ def test_seats_load_the_game_within_the_limits_of_the_duel(tmp_path: Path) -> No
     duel.games[0].limits = Limits(seconds=0)
     with pytest.raises(GameloreError, match=r"expected a reply from random, got .*the game to load within 0 s"):
         run(duel)
+
+
+def test_a_game_that_fails_leaves_the_others_alone_and_is_tried_again(tmp_path: Path) -> None:
+    """The players cannot load connect3 at first, and tictactoe is over after the nine plies of its openings."""
+    duel = make(tmp_path, "random", "random", 4, ["connect3", "tictactoe", "connectfour"], opening_plies=9)
+    duel.games[0].limits = Limits(seconds=0)
+    told: list[tuple[int, int]] = []
+    scores = asyncio.run(duel.run(lambda done, total: told.append((done, total))))
+    assert list(duel.failures) == ["connect3", "tictactoe"]
+    assert "the game to load within 0 s" in str(duel.failures["connect3"])
+    assert "expected an opening of 9 plies after which tictactoe goes on" in str(duel.failures["tictactoe"])
+    assert [len(score.matches) for score in scores] == [0, 0, 4]
+    assert told[-1] == (4, 12)
+    assert overall(scores) == scores[2].score
+    duel.games[0].limits = Limits()
+    scores = asyncio.run(duel.run())
+    assert list(duel.failures) == ["tictactoe"]
+    assert [len(score.matches) for score in scores] == [4, 0, 4]
+
+
+def test_a_store_that_fails_ends_the_duel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(store: ResultStore, outcomes: object, version: str) -> None:
+        raise ExperimentError("no space")
+
+    monkeypatch.setattr(ResultStore, "add", fail)
+    duel = make(tmp_path, "random", "random", 2, ["tictactoe", "connect3"])
+    with pytest.raises(ExperimentError, match="no space"):
+        asyncio.run(duel.run())
+    assert duel.failures == {}

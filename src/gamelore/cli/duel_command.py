@@ -123,7 +123,8 @@ def duel(
     {port} is the port at which the program must listen. It gets the rulesheet as it is. In the random plies, both
     players are asked for moves and then overruled: their answers and their time do not count.
 
-    Every finished match is stored at once. After an interruption, run the same command again to continue.
+    Every finished match is stored at once. After an interruption, run the same command again to continue. A game in
+    which a match fails is left out, and told at the end with exit code 1; the same command tries it again.
     """
     settings: dict[str, Any] = {
         "seed": seed,
@@ -155,6 +156,11 @@ def duel(
         except asyncio.CancelledError:  # a signal has ended the process
             raise KeyboardInterrupt from None
     console.emit(_summary(plan, scores)) if json else _show(plan, scores)
+    if plan.failures:
+        errors = (f"{name}: {error}" for name, error in plan.failures.items())
+        console.fail(
+            "\n".join(["expected matches of all games, got failures; correct this and run the command again", *errors])
+        )
     if equal_cpu and not all(score.has_equal_cpu for score in scores):
         console.fail("expected CPU times that differ by at most 5 %, got more in a game; its score is void")
 
@@ -233,6 +239,7 @@ def _summary(plan: Duel, scores: list[GameScore]) -> dict[str, Any]:
         "folder": str(plan.folder),
         "games": [score.as_json() for score in scores],
         "overall": interval_json(overall(scores)),
+        "failures": {name: str(error) for name, error in plan.failures.items()},
     }
 
 

@@ -21,7 +21,8 @@ games is the mean of the games' shares. Its interval takes the games as samples,
 other, and games of a family of rules as a cluster.
 
 The folder of a duel has a `ResultStore`. Each match is a trial, which is stored when the match ends; its setting has
-the id "GAME/ATTEMPT", and its run is the number of the match. Run the same duel again to play the missing matches. With
+the id "GAME/ATTEMPT", and its run is the number of the match. Run the same duel again to play the missing matches. If
+a match fails, the other matches of its game are left out, and the duel goes on with other games. With
 `replay_faulty`, a match in which another program, and nobody else, was late, could not be reached or sent an illegal
 move is played again as the next attempt, and counts apart. Of two programs, this is the second one, the rival.
 """
@@ -198,6 +199,7 @@ class Duel:
     num_matches  number of matches of each game, rounded up to whole rounds
     cores        processor cores that the seats may use: one for A and one for B, also where several roles are B's
     at_once      number of matches that are played in parallel; None for as many as the cores allow
+    failures     the first error in each game that failed in the last run, by its name
 
     Raises GameloreError for settings that do not fit, and for sealed games unless `open_sealed`.
     """
@@ -210,6 +212,7 @@ class Duel:
     cores: Sequence[int] = field(default_factory=lambda: sorted(os.sched_getaffinity(0)))
     at_once: int | None = None
     open_sealed: bool = False
+    failures: dict[str, GameloreError] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         check_platform()
@@ -269,13 +272,16 @@ class Duel:
     async def run(self, on_match: Callable[[int, int], None] | None = None) -> list[GameScore]:
         """Play the matches that are missing, and return the scores of the games.
 
+        A game fails if a gamelore player fails, another program does not start, or no opening is found. It is added to
+        `failures`, and the next run tries it again.
+
         Args:
             on_match: called with the number of finished matches and the number of all matches, at first and after each
 
         Raises:
-            GameloreError: if a gamelore player fails, or another program does not start
             ExperimentError: if the folder has the results of another duel
         """
+        self.failures.clear()
         with ResultStore(store_path(self.folder)) as store:
             self._check_store(store)
             queue = iter(missing := self._missing(store))
@@ -290,9 +296,9 @@ class Duel:
                     table = _Table(self, cores, client)
                     try:
                         for match in queue:
-                            await self._play_until_valid(table, match, store)
-                            left -= 1
-                            tell(total - left, total)
+                            if await self._play_until_valid(table, match, store):
+                                left -= 1
+                                tell(total - left, total)
                     finally:
                         table.close()
                         await asyncio.sleep(0)  # the connections to the seats close now
@@ -337,10 +343,16 @@ class Duel:
                 rows.setdefault(number, []).append(result)
         return rows
 
-    async def _play_until_valid(self, table: _Table, match: DuelMatch, store: ResultStore) -> None:
-        while True:
+    async def _play_until_valid(self, table: _Table, match: DuelMatch, store: ResultStore) -> bool:
+        """Play a match, and store it; return whether this was possible."""
+        while match.game.name not in self.failures:
             begin = time.monotonic()
-            result = await table.play(match)
+            try:
+                result = await table.play(match)
+            except GameloreError as error:
+                self.failures.setdefault(match.game.name, error)
+                table.close()
+                break
             trial = Trial(self.setting(match.game, match.attempt), match.number)
             seconds = time.monotonic() - begin
             outcome = Outcome(
@@ -348,8 +360,9 @@ class Duel:
             )
             store.add([outcome], self.version)
             if not self._is_replayed([result] * (match.attempt + 1)):
-                return
+                return True
             match = DuelMatch(match.game, match.round, match.seat, match.attempt + 1)
+        return False
 
     def scores(self, store: ResultStore) -> list[GameScore]:
         """Return the score of each game, from the matches that are stored."""
