@@ -31,6 +31,7 @@ import typer
 import cpu_clock  # noqa: F401 - before gamelore
 import gamelore
 from gamelore.game.game import Game, Position
+from gamelore.lab.duel import families
 from gamelore.lab.experiment import code_version
 from gamelore.lab.stats import Interval, complete_rounds, score_interval
 from gamelore.matches.match import MatchState
@@ -324,18 +325,19 @@ def percent(score: Interval) -> str:
 
 
 def report(rows: Sequence[dict[str, str]], names: Sequence[str]) -> None:
-    """Print the score of each game, and the mean over games."""
+    """Print the score of each game, and the mean over games; games of a family of rules are one cluster."""
     print("| game | matches | score % | 95 % | CPU seconds a match, ours / theirs | ratio |\n|---|---|---|---|---|---|")
-    scores = []
+    scores: dict[str, float] = {}
     for name in names:
         own = [row for row in rows if row["game"] == name]
         if not own:
             continue
         score, spent = score_of(own), [sum(float(row[side]) for row in own) / len(own) for side in ("ours", "theirs")]
-        scores.append(score.mean)
+        scores[name] = score.mean
         times = f"{spent[0]:.2f} / {spent[1]:.2f} | {spent[0] / spent[1]:.2f}"
         print(f"| {name} | {len(own)} | {percent(score)} | {times} |")
-    print(f"| mean | | {percent(score_interval(scores))} | | |", flush=True)
+    mean = score_interval(list(scores.values()), [families().get(name, name) for name in scores])
+    print(f"| mean | | {percent(mean)} | | |", flush=True)
 
 
 def main(

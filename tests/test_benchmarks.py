@@ -25,6 +25,7 @@ from gamelore.errors import ExperimentError, GameloreError
 from gamelore.game.game import Game
 from gamelore.lab.experiment import SettingGrid
 from gamelore.lab.results import Outcome, ResultStore, Setting, Trial
+from gamelore.lab.stats import clustered_interval
 from gamelore.lab.studies.map_study import MapSetting
 from gamelore.lab.studies.memory_study import MemoryJob, MemorySetting
 from gamelore.net import player_server
@@ -646,6 +647,21 @@ def test_openspiel_matches(shared: Path, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["number"] for row in rows] == ["0", "1"], "the second run has nothing to play"
     assert all(row["score"] in ("0.0", "1.0") and float(row["theirs"]) > 0 for row in rows)
+
+
+def test_the_mean_against_openspiel_takes_families_as_clusters(
+    script_of: Scripts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = {"breakthrough": 0.9, "breakthroughSmall": 0.8, "hex": 0.4, "reversi": 0.6}
+    rows = [
+        {"game": name, "number": str(number), "score": str(score), "ours": "1", "theirs": "1"}
+        for name, score in scores.items()
+        for number in range(4)
+    ]
+    script_of("openspiel_matches.py")["report"](rows, list(scores))
+    mean = clustered_interval(list(scores.values()), ["b", "b", "h", "r"])
+    cells = f"{100 * mean.mean:.0f} | {100 * max(0, mean.low):.0f} to {100 * min(1, mean.high):.0f}"
+    assert f"| mean | | {cells} |" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("load", 5), pytest.param("serve", 2, marks=pytest.mark.long)])
