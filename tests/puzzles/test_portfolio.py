@@ -236,6 +236,27 @@ def test_a_full_table_proves_nothing() -> None:
     assert search.reached.num == len(search.reached.states) == outlook.CHILDREN
 
 
+def test_a_search_with_a_full_table_does_not_begin_again_without_the_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are more positions without the mask, so they do not fit either."""
+    lamps = "".join(f"(lamp {i})" for i in range(12))
+    game = load(
+        f"(role robot) {COUNT} {lamps} (<= (legal robot (press ?l)) (lamp ?l))"
+        "(<= (next (on ?l)) (does robot (press ?l)) (not (true (on ?l))))"
+        "(<= (next (on ?l)) (true (on ?l)) (not (does robot (press ?l))))"
+        f"(<= all {' '.join(f'(true (on {i}))' for i in range(12))}) (<= (goal robot 100) all)"
+    )
+    planted, plant = list[np.ndarray](), Reached.plant
+    monkeypatch.setattr(Reached, "plant", lambda reached, *given: planted.append(given[1]) or plant(reached, *given))
+    search = PuzzleSearch(game, memory=1e-6, methods=("breadth first",))
+    assert search._counter is not None
+    search.begin(game.initial, stream(1))
+    search.run()
+    assert not search.is_running
+    assert not search.is_proved
+    assert len(planted) == 1
+    assert (planted[0] & search._counter.mask == 0).all()
+
+
 def test_facts_that_count_plies_are_recognised() -> None:
     game = load(WALK)
     texts = {f"(step {i})" for i in range(10)}

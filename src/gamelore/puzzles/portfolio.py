@@ -10,7 +10,7 @@ count plies make a new position of every repetition. They are masked: two positi
 one position, of which the first is kept. It is the one with the most plies left, so everything that is reachable from a
 later one within its plies is reachable from the first one, too. A match can still end by the count alone, in a position
 that would have been reached later. Therefore the goals at the end of the count are an upper bound of such results, and
-if the bound is too high, the search begins again without a mask.
+if the bound is too high, the search begins again without a mask, but not after the table has become full.
 
 **By width** is iterated width, IW(1) and IW(2) (Lipovetzky & Geffner 2012): breadth first, but a position is kept only
 if it makes a fact (a pair of facts) true for the first time in the search. So IW(1) keeps at most one position for each
@@ -617,7 +617,9 @@ class PuzzleSearch:
             yield from search.steps()
             self._keep("breadth first")
             reached_goal = self.solution.goal if self.solution is not None else 0
-            if search.is_complete and search.bound <= reached_goal:
+            if not search.is_complete:
+                return  # without the mask there are more positions, which fit even less into the table
+            if search.bound <= reached_goal:
                 self._is_exhausted = True
                 return
 
