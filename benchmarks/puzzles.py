@@ -42,7 +42,7 @@ def solved(sheet: Path, seconds: float, methods: str, seed: int) -> dict[str, An
     search.begin(game.initial, stream(seed))
     loading, solution, at, simulations = time.monotonic() - start, None, 0.0, 0
     while not search.is_proved and time.monotonic() < start + seconds and search.is_running:
-        simulations += search.run(deadline=time.monotonic() + SLICE) or search.run(1)
+        simulations += search.run(deadline=time.monotonic() + SLICE, least_steps=1)
         if search.solution is not solution:
             solution, at = search.solution, time.monotonic() - start
     return {

@@ -1,6 +1,6 @@
 """Puzzles: each method by hand on tiny puzzles, proofs, replay, and the player that follows a solution."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from types import SimpleNamespace
 
@@ -460,6 +460,50 @@ def test_a_budget_under_a_clock_is_shared_by_positions_and_not_by_time(monkeypat
         order.clear()
     assert orders[0] == orders[1]
     assert len(set(orders[0])) > 3
+
+
+@dataclass
+class FakeSteps:
+    """Steps of methods that take seconds of a clock of their own. `begun` lists the steps and when they began."""
+
+    seconds: dict[str, float]
+    now: float = 100.0
+    begun: list[tuple[str, float]] = field(default_factory=list)
+
+    def make(self, name: str) -> int:
+        self.begun.append((name, self.now))
+        self.now += self.seconds[name]
+        return 1000
+
+    def search(self, monkeypatch: pytest.MonkeyPatch) -> PuzzleSearch:
+        monkeypatch.setattr(portfolio, "monotonic", lambda: self.now)
+        game = load("pegsolitaire")
+        search = PuzzleSearch(game, methods=tuple(self.seconds))
+        search.begin(game.initial, stream(1))
+        monkeypatch.setattr(search, "_step", self.make)
+        return search
+
+    def spent(self) -> dict[str, float]:
+        names = [name for name, _ in self.begun]
+        return {name: seconds * names.count(name) for name, seconds in self.seconds.items()}
+
+
+@pytest.mark.parametrize("is_budget", [False, True])
+def test_slices_that_are_too_short_for_a_method_do_not_change_its_share(
+    is_budget: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step beyond the slice, as a budget of its own or not, costs its method as much as any other."""
+    steps = FakeSteps({"by width": 0.1, "NRPA": 0.01})
+    search = steps.search(monkeypatch)
+    for _ in range(1000):
+        if is_budget:
+            search.run(deadline=steps.now + 0.05)
+            assert search.run(1) > 0
+        else:
+            assert search.run(deadline=steps.now + 0.05, least_steps=1) > 0
+    spent = steps.spent()
+    assert spent["by width"] > 10
+    assert spent["NRPA"] / portfolio.METHODS["NRPA"] == pytest.approx(spent["by width"], abs=0.11)
 
 
 def test_a_search_goes_on_from_a_position_of_its_solution() -> None:

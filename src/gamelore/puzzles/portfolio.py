@@ -564,13 +564,13 @@ class PuzzleSearch:
 
     def begin(self, state: States, key: np.uint64, known: PuzzleSolution | None = None) -> None:
         """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
-        self.state, self.solution, self._is_exhausted = state.copy(), known, False
+        self.forget()
+        self.state, self.solution = state.copy(), known
         self._seconds = 0.0  # of the last step, or half of what was expected of it if that is more
         clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
         mask = self._parts.relevant & ~(clocks if self._counter is None else clocks | self._counter.mask)
         self._prospect = Prospect.of_game(self.game, ~mask)
         self._work = {name: 0.0 for name in self._methods}
-        self._bests: dict[str, Reached | PolicySearch | FactoredSearch] = {}
         self._running = {name: self._start(name, mask, np.uint64(extend(key, _PLAYING))) for name in self._methods}
         self._raise_aim()
 
@@ -578,7 +578,9 @@ class PuzzleSearch:
         """Forget the position and its solution; keep what depends on the game only."""
         self.state = self.solution = None
         self._is_exhausted = False
-        self._running, self._bests = {}, {}
+        self._shares_time: bool | None = None  # else positions; the first run decides, so that work has one unit
+        self._running: dict[str, Steps] = {}
+        self._bests: dict[str, Reached | PolicySearch | FactoredSearch] = {}
 
     def _start(self, name: str, mask: States, key: np.uint64) -> Steps:
         """Start a method."""
@@ -646,29 +648,32 @@ class PuzzleSearch:
         else:
             self.begin(state, key, rest)
 
-    def run(self, simulations: int | None = None, deadline: float | None = None) -> int:
+    def run(self, simulations: int | None = None, deadline: float | None = None, least_steps: int = 0) -> int:
         """Search until a budget is used up or the value is proved.
 
         Args:
             simulations: stop after so many simulations; 32 computed positions count as one
             deadline: time to stop at, in seconds of `time.monotonic`
+            least_steps: number of steps to make even if they end after the deadline
 
         Returns:
             The number of simulations.
         """
-        limit, done = simulations and simulations * POSITIONS_OF_A_WALK, 0
+        limit, done, steps = simulations and simulations * POSITIONS_OF_A_WALK, 0, 0
+        if self._shares_time is None:
+            self._shares_time = limit is None
         if deadline is not None and not self._seconds and self.game.uses_reasoner:
             self._seconds = self._expected()
         while self.is_running and (limit is None or done < limit):
             begin = monotonic()
-            if deadline is not None and begin + self._seconds > deadline:
+            if deadline is not None and steps >= least_steps and begin + self._seconds > deadline:
                 break
             name = min(self._running, key=lambda name: self._work[name])
             positions = self._step(name)
             seconds = monotonic() - begin
             self._seconds = max(0.5 * self._seconds, seconds)
-            self._work[name] += (seconds if limit is None else _NOMINAL * positions) / METHODS[name]
-            done += positions
+            self._work[name] += (seconds if self._shares_time else _NOMINAL * positions) / METHODS[name]
+            done, steps = done + positions, steps + (positions > 0)
         return -(-done // POSITIONS_OF_A_WALK)
 
     def _expected(self) -> float:

@@ -352,8 +352,7 @@ class Gamelore(Player):
             if game.terminal(state[None])[0]:
                 return False
         puzzle = self._puzzle(lane, turn, 0, state)
-        # a batch can take longer than the slice
-        return puzzle.run(deadline=turn.deadline) > 0 or puzzle.run(1) > 0
+        return puzzle.run(deadline=turn.deadline, least_steps=1) > 0  # a step can take longer than the slice
 
     def _may_learn(self, game: Game) -> bool:
         """Return whether the player learns in the startclock."""
