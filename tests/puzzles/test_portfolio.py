@@ -527,11 +527,18 @@ def test_a_search_goes_on_from_a_position_of_its_solution() -> None:
     assert search.solution is not None
 
 
-def test_a_search_stops_in_time(key: Game) -> None:
-    game = load("pegsolitaire")
-    search = PuzzleSearch(game)
-    search.begin(game.initial, stream(1))
-    assert search.run(deadline=monotonic() - 1) == 0
+def test_a_search_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No slow step begins that would end too late, however many quick steps of another method were made before."""
+    steps = FakeSteps({"by subsets": 2.0, "NRPA": 0.01})
+    search = steps.search(monkeypatch)
+    deadline = steps.now + 13
+    assert search.run(deadline=deadline) > 0
+    slow = [begin for name, begin in steps.begun if name == "by subsets"]
+    assert len(slow) == 2
+    assert max(slow) + 2 <= deadline
+    quick = [begin for name, begin in steps.begun if name == "NRPA"]
+    assert deadline - 0.02 < max(quick) + 0.01 <= deadline, "the quick method uses what is left"
+    assert search.run(deadline=deadline) == search.run(deadline=deadline - 1) == 0
     assert search.run(1) >= 1
 
 

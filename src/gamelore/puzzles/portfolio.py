@@ -2,8 +2,8 @@
 
 A puzzle has no opponent and no chance, so a sequence of its actions always has the same result, and the best one found
 so far is kept and followed. The methods take turns. Each gets a fixed share of the time, or, with a budget of
-simulations, of all positions. Most of them are generators, which yield the number of positions that they have computed
-since the last time. All drop hopeless positions, see outlook.py.
+simulations, of all positions; near a deadline, only methods whose steps fit. Most of them are generators, which yield
+the number of positions that they have computed since the last time. All drop hopeless positions, see outlook.py.
 
 **Breadth first** expands every position once. If it ends, it has seen the best end, which proves the value. Facts that
 count plies make a new position of every repetition. They are masked: two positions that differ in these facts only are
@@ -566,7 +566,8 @@ class PuzzleSearch:
         """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
         self.forget()
         self.state, self.solution = state.copy(), known
-        self._seconds = 0.0  # of the last step, or half of what was expected of it if that is more
+        # of the last step of each method, or half of what was expected of it if that is more
+        self._seconds = dict.fromkeys(self._methods, 0.0)
         clocks = seeming_clocks(self.game, state, int(extend(key, _CLOCKS)))
         mask = self._parts.relevant & ~(clocks if self._counter is None else clocks | self._counter.mask)
         self._prospect = Prospect.of_game(self.game, ~mask)
@@ -662,16 +663,18 @@ class PuzzleSearch:
         limit, done, steps = simulations and simulations * POSITIONS_OF_A_WALK, 0, 0
         if self._shares_time is None:
             self._shares_time = limit is None
-        if deadline is not None and not self._seconds and self.game.uses_reasoner:
-            self._seconds = self._expected()
+        if deadline is not None and self.game.uses_reasoner and not any(self._seconds.values()):
+            self._seconds = dict.fromkeys(self._methods, self._expected())
         while self.is_running and (limit is None or done < limit):
             begin = monotonic()
-            if deadline is not None and steps >= least_steps and begin + self._seconds > deadline:
+            left = np.inf if deadline is None or steps < least_steps else deadline - begin
+            fitting = [name for name in self._running if self._seconds[name] <= left]
+            if not fitting:
                 break
-            name = min(self._running, key=lambda name: self._work[name])
+            name = min(fitting, key=lambda name: self._work[name])
             positions = self._step(name)
             seconds = monotonic() - begin
-            self._seconds = max(0.5 * self._seconds, seconds)
+            self._seconds[name] = max(0.5 * self._seconds[name], seconds)
             self._work[name] += (seconds if self._shares_time else _NOMINAL * positions) / METHODS[name]
             done, steps = done + positions, steps + (positions > 0)
         return -(-done // POSITIONS_OF_A_WALK)
