@@ -3,19 +3,22 @@
 FOLDER has files NAME.kif or folders NAME with such files; it can also be one sheet. Each sheet is searched in a new
 process, on one thread, until the value is proved or the time is over; loading and compiling count. A row is printed as
 soon as a sheet is done: the highest goal of the sheet and the goal that was reached, when and by which method, the
-number of moves, and whether the goal is proved to be the best. `--methods` searches with some of the methods only. With
-`--csv FILE`, rows are also added to a file, and sheets that are there already are not searched again.
+number of moves, and whether the goal is proved to be the best. `--methods` searches with some of the methods only.
+
+With `--csv FILE`, each sheet is also a row of a file. Sheets that are there already with the same limit, methods, seed
+and version of the code are not searched again, except those that failed; `--version NAME` goes on with the rows of an
+earlier version.
 
 The sheets that `src/gamelore/lab/families.toml` calls sealed are left out.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,9 +27,12 @@ import typer
 from gamelore.errors import GameloreError
 from gamelore.gdl.syntax import parse
 from gamelore.lab.duel import sealed_games
+from gamelore.lab.experiment import code_version
+from rows import append, read
 
 SLICE = 0.05  # seconds; the time of a solution is known to so much
 COLUMNS = ("sheet", "engine", "highest", "goal", "seconds", "method", "moves", "proved", "loading", "simulations")
+FAILED = "failed"  # in place of an engine
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
 
 
@@ -77,13 +83,23 @@ def puzzles(folder: Path) -> list[Path]:
 
 
 def in_new_process(sheet: Path, *options: str) -> dict[str, Any]:
-    """Return the row of a sheet; it says "failed" if the process ends with an error."""
+    """Return the row of a sheet; it says FAILED if the process ends with an error."""
     done = subprocess.run([sys.executable, __file__, str(sheet), "--one", *options], capture_output=True, text=True)
     if done.returncode:
         print(*done.stderr.splitlines()[-1:], file=sys.stderr)
-        return dict.fromkeys(COLUMNS) | {"sheet": sheet.stem, "engine": "failed"}
+        return dict.fromkeys(COLUMNS) | {"sheet": sheet.stem, "engine": FAILED}
     row: dict[str, Any] = json.loads(done.stdout)
     return row
+
+
+def settings_of(seconds: float, methods: str, seed: int, version: str) -> dict[str, str]:
+    """Return the columns that tell how a sheet was searched."""
+    return {"limit": f"{seconds:g}", "methods": methods or "all", "seed": str(seed), "version": version}
+
+
+def kept(row: Mapping[str, Any], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the row of a sheet for the file."""
+    return {**settings, **{column: "" if row[column] is None else str(row[column]) for column in COLUMNS}}
 
 
 def main(
@@ -93,6 +109,7 @@ def main(
     seed: Annotated[int, typer.Option(help="seed of the random numbers")] = 0,
     only: Annotated[str, typer.Option(help="names of sheets with commas; all by default")] = "",
     csv_file: Annotated[Path | None, typer.Option("--csv", help="file for the rows; those in it are kept")] = None,
+    version: Annotated[str, typer.Option(help="version of the code whose rows go on")] = "",
     one: Annotated[bool, typer.Option("--one", hidden=True)] = False,
 ) -> None:
     """Solve all puzzles of a folder, each in a new process."""
@@ -100,32 +117,21 @@ def main(
         for sheet in puzzles(folder):
             print(json.dumps(solved(sheet, seconds, methods, seed)))
         return
-    rows: list[dict[str, Any]] = []
-    if csv_file and csv_file.exists():
-        with csv_file.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    done = {row["sheet"] for row in rows}
+    settings = settings_of(seconds, methods, seed, version or code_version())
+    rows = {row["sheet"]: row for row in read(csv_file) if settings.items() <= row.items()}
     wanted = set(only.split(",")) if only else None
     sheets = [sheet for sheet in puzzles(folder) if wanted is None or sheet.stem in wanted]
     options = ["--seconds", str(seconds), "--methods", methods, "--seed", str(seed)]
     print(HEAD)
     for sheet in sheets:
-        if sheet.stem in done:
+        if sheet.stem in rows and rows[sheet.stem]["engine"] != FAILED:
             continue
         row = in_new_process(sheet, *options)
-        rows.append(row)
         print(f"| {' | '.join(str(row[column]) for column in COLUMNS)} |", flush=True)
-        if csv_file:
-            write(csv_file, rows)
-    full = sum(str(row["goal"]) == "100" for row in rows)
-    print(f"\n{full} of {len(rows)} sheets solved to 100 within {seconds:g} s")
-
-
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
+        rows[sheet.stem] = kept(row, settings)
+        append(csv_file, rows[sheet.stem])
+    full = sum(rows[sheet.stem]["goal"] == "100" for sheet in sheets)
+    print(f"\n{full} of {len(sheets)} sheets solved to 100 within {seconds:g} s")
 
 
 if __name__ == "__main__":

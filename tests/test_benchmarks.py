@@ -103,6 +103,40 @@ def test_puzzles(tmp_path: Path) -> None:
     assert [(row["sheet"], row["goal"], row["proved"]) for row in rows] == [("pegsolitaire", "100", "True")]
     again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True)
     assert "| pegsolitaire |" not in again.stdout, "it is in the table already"
+    assert "1 of 1 sheets solved to 100" in again.stdout
+
+
+def test_puzzles_in_a_table_count_for_their_settings_only_and_what_failed_is_tried_again(
+    tmp_path: Path, script_of: Scripts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main, table = script_of("puzzles.py")["main"], tmp_path / "rows.csv"
+    results = {"goal": 100, "proved": True}
+
+    def in_new_process(sheet: Path, *_: str) -> dict[str, Any]:
+        return dict.fromkeys(main.__globals__["COLUMNS"]) | {"sheet": sheet.stem, "engine": "native"} | results
+
+    monkeypatch.setitem(main.__globals__, "in_new_process", in_new_process)
+    sheet = tmp_path / "key.kif"
+    sheet.write_text("(role robot)", encoding="utf-8")
+
+    def told(**options: Any) -> list[str]:
+        defaults = {"seconds": 60.0, "methods": "", "seed": 0, "only": "", "version": "new", "one": False}
+        main(sheet, csv_file=table, **(defaults | options))
+        return capsys.readouterr().out.splitlines()[2:]
+
+    row, none, solved = "| key | native | None | 100 | None | None | None | True | None | None |", "", "1 of 1 sheets"
+    assert told() == [row, none, f"{solved} solved to 100 within 60 s"]
+    assert told() == [none, f"{solved} solved to 100 within 60 s"]
+    for other in ({"seconds": 30.0}, {"methods": "NRPA"}, {"seed": 1}, {"version": "older"}):
+        assert row in told(**other)
+        assert row not in told(**other)
+    assert row not in told()
+    results |= {"engine": "failed", "goal": None}
+    assert told(seed=2)[1:] == told(seed=2)[1:] == [none, "0 of 1 sheets solved to 100 within 60 s"]
+    results |= {"engine": "native", "goal": 100}
+    assert told(seed=2) == [row, none, f"{solved} solved to 100 within 60 s"]
+    assert told(seed=2) == [none, f"{solved} solved to 100 within 60 s"]
+    assert len(table.read_text(encoding="utf-8").splitlines()) == 1 + 5 + 3
 
 
 def test_clicks(tmp_path: Path) -> None:
