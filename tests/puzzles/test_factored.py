@@ -1,5 +1,6 @@
 """Puzzles that are searched by parts: sums by hand, their solutions, and solutions that the rules do not allow."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,15 @@ import pytest
 
 from gamelore import Game, load
 from gamelore.analysis.parts import PartGame, parts
+from gamelore.catalogue import player
+from gamelore.matches.match import MatchState
+from gamelore.players.position_graph import PositionGraph
 from gamelore.players.random_streams import stream
 from gamelore.puzzles import factored
 from gamelore.puzzles.factored import FactoredSearch, alternatives
 from gamelore.puzzles.outlook import Reached
 from gamelore.puzzles.portfolio import BY_PARTS, Exhaustion, PuzzleSearch
+from gamelore.search.champion import Gamelore
 
 NUMBERS = "".join(f"(after {i} {i + 1})" for i in range(12))
 LANE = """
@@ -107,6 +112,18 @@ def test_the_games_of_groups_are_compiled_once(rules: str, monkeypatch: pytest.M
         assert search.solution is not None
         assert search.solution.goal == 100
     assert len(compiled) == len(search._games_of_groups) > 0
+
+
+@pytest.mark.parametrize(("startclock", "num_ready"), [(None, 3), (60.0, 3), (0.0, 1)])
+def test_the_games_of_all_groups_are_compiled_in_the_startclock(startclock: float | None, num_ready: int) -> None:
+    """The first method makes a step in `prepare`, which compiles the first of two alternatives for the first lane."""
+    thinker, state = player("gamelore:seconds=0.1"), MatchState(PositionGraph(load(EITHER)))
+    assert isinstance(thinker, Gamelore)
+    thinker.prepare(state.graph.game, 0)
+    lanes = np.arange(2)
+    thinker.begin(0, replace(state.started(0), lanes=lanes, matches=lanes, startclock=startclock))
+    ready = [len(thinker._puzzle_of(thinker._lanes[lane])._games_of_groups) for lane in (0, 1)]
+    assert ready == [num_ready, num_ready if num_ready > 1 else 0]
 
 
 def test_parallel_groups_arrive_in_the_same_ply() -> None:

@@ -596,7 +596,7 @@ class PuzzleSearch:
             reached = self._bests[name] = Reached(game, self._bytes // 4)  # it tests the children itself
             return by_subsets(reached, state, self._prospect, self._fit, int(key))
         if name == BY_PARTS:
-            factored = self._bests[name] = FactoredSearch(self._parts, self._search_of_part, self._games_of_groups)
+            factored = self._bests[name] = self._by_parts()
             return factored.steps(state, key)
         reached = self._bests[name] = Reached(game, self._bytes, self._prospect)
         if name == "breadth first":
@@ -606,6 +606,14 @@ class PuzzleSearch:
         if name == "deepest first":
             return deepest_first(reached, state, mask, int(key))
         return best_first(reached, state, FactBits(game, mask), self._fit, mask)
+
+    def compile_parts(self, deadline: float | None = None) -> None:
+        """Compile the games of parts that searches need, until a deadline in seconds of `time.monotonic`."""
+        if BY_PARTS in self._methods:
+            self._by_parts().compile_games(deadline)
+
+    def _by_parts(self) -> FactoredSearch:
+        return FactoredSearch(self._parts, self._search_of_part, self._games_of_groups)
 
     def _search_of_part(self, game: Game, share: float) -> PuzzleSearch:
         """Return a search of a part of the game by the other methods, with a share of the memory of a method."""

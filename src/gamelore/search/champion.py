@@ -158,7 +158,10 @@ class Gamelore(Player):
         prepared = self._prepared_for(game, started.startclock, end)
         earlier = self._earlier_solution(game) if game.num_roles == 1 else None
         for number in started.lanes.tolist():
-            self._lane(game, number).begin(prepared, earlier)
+            lane = self._lane(game, number)
+            lane.begin(prepared, earlier)
+            if game.num_roles == 1 and self._has_clock and not game.uses_reasoner:
+                self._puzzle_of(lane).compile_parts(end)
 
     def end(self, role: int, finished: Finished) -> None:
         """See `Player.end`."""
