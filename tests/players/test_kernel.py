@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from threading import Barrier
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import numba
@@ -27,6 +27,7 @@ from gamelore.players.kernel import (
     I32,
     I64,
     acquire,
+    fence,
     increment,
     inlined,
     kernel,
@@ -164,6 +165,8 @@ def test_numba_has_the_private_parts_that_the_decorators_use(monkeypatch: pytest
     assert isinstance(normalize_signature("float64()")[1], numba.types.Float)
     assert isinstance(numba.types.BaseTuple.from_types((numba.types.int64,)), numba.types.UniTuple)
     assert {"__call__", "get_call_template"} <= set(dir(CPUDispatcher))
+    assert fence._defn.__module__ == decorators.__name__
+    assert doubled._cache._cache_file._source_stamp  # type: ignore[attr-defined]
     options = doubled.targetoptions  # type: ignore[attr-defined]
     assert [options[name] for name in ("no_cfunc_wrapper", "_nrt", "forceinline")] == [True, False, True]
     monkeypatch.setattr(decorators, "_Cache", lambda _: NullCache())  # numba does not show code from the cache
@@ -243,6 +246,108 @@ def test_code_in_the_cache_is_loaded_with_the_first_call(tmp_path: Path, monkeyp
     assert {type(fresh) for fresh in (called, loaded, inside)} == {CPUDispatcher}
     with pytest.raises(TypeError, match="No matching definition"):
         loaded(np.arange(4))  # refuses other types, as a compiled kernel does
+
+
+CALLER = """
+from __future__ import annotations
+from gamelore.players.kernel import kernel
+from called import SHIFT, plain, through
+
+@kernel
+def caller(number: int) -> int:
+    return through(number) + SHIFT
+
+@kernel
+def other(number: int) -> int:
+    return plain(number)
+
+def told() -> tuple[int, int]:
+    return caller(3), other(3)
+"""
+CALLED = """
+from __future__ import annotations
+from gamelore.players.kernel import inlined, kernel
+from deepest import FACTOR, deepest
+
+SHIFT = 1
+
+@inlined
+def through(number: int) -> int:
+    return later(number)
+
+@inlined
+def later(number: int) -> int:
+    return deepest(number) * FACTOR
+
+@kernel
+def plain(number: int) -> int:
+    return number
+"""
+DEEPEST = """
+from __future__ import annotations
+from gamelore.players.kernel import inlined
+
+FACTOR = 100
+
+@inlined
+def deepest(number: int) -> int:
+    return number
+"""
+
+
+def test_machine_code_is_compiled_again_when_a_function_in_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change is in another module than the kernel: two calls away, and in a constant."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    sources = {"caller": CALLER, "called": CALLED, "deepest": DEEPEST}
+
+    def told() -> tuple[tuple[int, int], list[int]]:
+        """Return the results in a new process, as far as that matters, and how often code came from the cache."""
+        for name, source in sources.items():
+            (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+            sys.modules.pop(name, None)
+        decorators._file_hash.cache_clear()
+        caller = import_module("caller")
+        result = caller.told()
+        return result, [sum(function.stats.cache_hits.values()) for function in (caller.caller, caller.other)]
+
+    assert told() == ((301, 3), [0, 0])
+    assert told() == ((301, 3), [1, 1])
+    files = sorted(path.name for path in tmp_path.rglob("*.nb*"))
+    sources["deepest"] = DEEPEST.replace("return number", "return number + 1")
+    assert told() == ((401, 3), [0, 1]), "the other kernel does not call it"
+    sources["deepest"] = sources["deepest"].replace("100", "200")
+    assert told() == ((801, 3), [0, 1])
+    sources["caller"] = CALLER.replace("from called import SHIFT, ", "from constants import SHIFT; from called import ")
+    sources["constants"] = "SHIFT = 5"
+    assert told()[0] == (805, 3)
+    sources["constants"] = "SHIFT = 6"
+    assert told() == ((806, 3), [0, 1])
+    sources["constants"] = "SHIFT = 6  # of the result"
+    assert told() == ((806, 3), [1, 1])
+    assert sorted(path.name for path in tmp_path.rglob("*.nb*")) == files, "old code is replaced"
+
+
+class Inner(NamedTuple):
+    first: int
+    second: int
+
+
+class Outer(NamedTuple):
+    numbers: I64
+    inner: Inner
+
+
+def first_of(outer: Outer) -> int:
+    return outer.inner.first
+
+
+def test_the_code_of_a_kernel_depends_on_the_fields_of_tuples_in_tuples() -> None:
+    (fields,) = (part for part in decorators._own_sources(first_of)[0] if part.startswith("Outer("))
+    assert fields.startswith("Outer(numbers: typing.Annotated[")
+    assert fields.endswith("inner: Inner(first: <class 'int'>, second: <class 'int'>))")
 
 
 def test_threads_can_load_a_kernel_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

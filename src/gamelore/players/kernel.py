@@ -19,7 +19,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from math import prod
+from pathlib import Path
 from pickle import UnpicklingError
 from types import NoneType
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -29,6 +31,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.extending import _Intrinsic
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 from numba.core.sigutils import normalize_signature
@@ -97,9 +100,8 @@ def lazy_zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 def kernel(function: F) -> F:
     """Compile a loop over arrays for the types of its annotations. It cannot call itself.
 
-    The machine code is cached beside the source file, in `__pycache__`, until this file changes. The code contains the
-    code of the kernels that it calls. So after a change of a kernel that another module calls, remove the cached code:
-    see CONTRIBUTING.md.
+    The machine code is cached beside the source file, in `__pycache__`, until this file changes, or what the code
+    contains of other files; see `_Cache`.
     """
     return _compile(function)
 
@@ -211,10 +213,23 @@ _UNUSABLE = (OSError, EOFError, UnpicklingError)  # the last two if a loss of po
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """Machine code on the disk. Where a disk is full or a file is damaged, the process compiles the code again."""
+    """Machine code on the disk. Where a disk is full or a file is damaged, the process compiles the code again.
+
+    numba stores a hash of the source file in the index, and begins a new index after a change of the file. The machine
+    code contains the functions that it calls, so a hash of their sources is stored, too.
+    """
+
+    _is_stamped = False
+
+    def _stamp(self) -> None:
+        """Take the sources into account. This has to wait for the first use: the functions may be defined later."""
+        if not self._is_stamped:
+            self._is_stamped = True
+            self._cache_file._source_stamp = self._cache_file._source_stamp, _sources(self._py_func)
 
     def has_code(self, sig: Any, target_context: Any) -> bool:
         """Return whether there is code for a signature. It may turn out to be damaged when it is loaded."""
+        self._stamp()
         with suppress(*_UNUSABLE):
             return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
         return False
@@ -225,6 +240,7 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         numba would first import its whole compiler, and scipy for it. This takes longer than to load the kernels that
         most programs need. The compiler is imported anyway as soon as it has something to compile.
         """
+        self._stamp()
         try:
             rtsys.initialize(target_context)  # which kernels need to make arrays
             return self._load_overload(sig, target_context)
@@ -235,8 +251,58 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write the code for a signature, if the disk allows it."""
+        self._stamp()
         with suppress(*_UNUSABLE):
             super().save_overload(sig, data)
+
+
+def _sources(function: Callable[..., Any]) -> str:
+    """Return a hash of everything in source files on which the machine code of a function depends.
+
+    These are the files of the function and of all functions that it calls, constants, and the fields of its tuples.
+    """
+    parts, done, todo = set[str](), set[Callable[..., Any]](), [function]
+    while todo:
+        done.add(called := todo.pop())
+        own, further = _own_sources(called)
+        parts |= own
+        todo += further - done
+    return sha256("\n".join(sorted(parts)).encode()).hexdigest()
+
+
+@cache
+def _own_sources(function: Callable[..., Any]) -> tuple[frozenset[str], frozenset[Callable[..., Any]]]:
+    """Return on what a function depends without the functions that it calls, and these."""
+    parts, called = {_file_hash(function.__code__.co_filename)}, set[Callable[..., Any]]()
+    names = {*function.__code__.co_names, *map(str, function.__annotations__.values())}
+    for name in names & function.__globals__.keys():
+        value = function.__globals__[name]
+        if isinstance(value, CPUDispatcher):
+            called.add(value.py_func)
+        elif isinstance(value, _Intrinsic):
+            parts.add(_file_hash(value._defn.__code__.co_filename))
+        elif isinstance(value, type) and hasattr(value, "_fields"):
+            parts.add(_fields(value))
+        elif isinstance(value, int | float | tuple | np.generic):
+            parts.add(f"{name} = {value!r}")
+    return frozenset(parts), frozenset(called)
+
+
+@cache
+def _file_hash(path: str) -> str:
+    """Return a hash of a source file; "" if there is no such file, as for the cells of a notebook."""
+    try:
+        return sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+@cache
+def _fields(hint: Any) -> str:
+    """Return the names and the types of the fields of a NamedTuple, and of those inside it."""
+    fields = get_type_hints(hint, include_extras=True)
+    types = [_fields(own) if hasattr(own, "_fields") else str(own) for own in fields.values()]
+    return f"{hint.__name__}({', '.join(map(': '.join, zip(fields, types, strict=True)))})"
 
 
 @cache  # needed twice: to look for the code on the disk, and to load it
