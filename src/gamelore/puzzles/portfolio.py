@@ -562,6 +562,14 @@ class PuzzleSearch:
         self.solution: PuzzleSolution | None = None
         self.forget()
 
+    def forget(self) -> None:
+        """Forget the position and its solution; keep what depends on the game only."""
+        self.state = self.solution = None
+        self._is_exhausted = False
+        self._shares_time: bool | None = None  # else positions; the first run decides, so that work has one unit
+        self._running: dict[str, Steps] = {}
+        self._bests: dict[str, Reached | PolicySearch | FactoredSearch] = {}
+
     def begin(self, state: States, key: np.uint64, known: PuzzleSolution | None = None) -> None:
         """Begin a new search below a state, uint64[words]. `known` is a solution from there."""
         self.forget()
@@ -574,14 +582,6 @@ class PuzzleSearch:
         self._work = {name: 0.0 for name in self._methods}
         self._running = {name: self._start(name, mask, np.uint64(extend(key, _PLAYING))) for name in self._methods}
         self._raise_aim()
-
-    def forget(self) -> None:
-        """Forget the position and its solution; keep what depends on the game only."""
-        self.state = self.solution = None
-        self._is_exhausted = False
-        self._shares_time: bool | None = None  # else positions; the first run decides, so that work has one unit
-        self._running: dict[str, Steps] = {}
-        self._bests: dict[str, Reached | PolicySearch | FactoredSearch] = {}
 
     def _start(self, name: str, mask: States, key: np.uint64) -> Steps:
         """Start a method."""
