@@ -16,7 +16,16 @@ from gamelore.search import teaching
 from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
-from gamelore.search.teaching import Teacher, TeachingState, _Forecasts, _Samples, _squares, can_be_taught, fact_classes
+from gamelore.search.teaching import (
+    Teacher,
+    TeachingState,
+    _blas,
+    _Forecasts,
+    _Samples,
+    _squares,
+    can_be_taught,
+    fact_classes,
+)
 from gamelore.search.thinking import Search
 from gamelore.search.tree import (
     EDGE,
@@ -215,14 +224,19 @@ def test_teaching_takes_one_thread_of_blas(monkeypatch: pytest.MonkeyPatch) -> N
     """Several threads wait for each other in a loop, which takes the time of other processes."""
     teacher = Teacher(load("tictactoe"), stream(1), GrowthSettings(), SMALL)
     absorb, during = _Samples.absorb, []
+    _blas.cache_clear()  # another test may have filled it
+
+    def libraries() -> dict[str, int]:
+        return {each["filepath"]: each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
     def threads() -> set[int]:
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+        return {number for path, number in libraries().items() if path in loaded}
 
     def note(samples: _Samples) -> bool:
         during.append(threads())
         return absorb(samples)
 
+    loaded = set(libraries())  # numpy's; a compilation may load that of scipy, which teaching does not use
     monkeypatch.setattr(_Samples, "absorb", note)
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
