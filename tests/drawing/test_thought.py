@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from time import monotonic
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import gamelore
@@ -13,6 +16,8 @@ from gamelore.drawing.board import Boards, Place
 from gamelore.drawing.clicks import ClickMap
 from gamelore.drawing.position import FAINTEST, STRONGEST
 from gamelore.drawing.thought import MOST_LABELS, Way, facts_after, thought_signs, thought_text, way_of
+from gamelore.puzzles.portfolio import PuzzleSearch
+from gamelore.search.thinking import Search
 
 CELL = ("cell", 3)
 # Two roles take turns to mark one of four squares or to pass.
@@ -205,6 +210,54 @@ def test_think_finds_a_win_and_repeats() -> None:
     assert thought.line == (("(mark 1 3)", "noop"),)
     again = gamelore.think(position, simulations=500, seed=3)
     assert (again.moves, again.line) == (thought.moves, thought.line)
+
+
+def test_think_follows_the_solution_of_a_puzzle_and_says_whether_it_is_proved_to_be_the_best() -> None:
+    position = gamelore.load("pegsolitaire").start()
+    thought = gamelore.think(position, simulations=20_000, seed=2)
+    assert thought.positions[-1].goals == {"player": 100}
+    assert (thought.is_proved, thought.solution) == (True, 100)
+    assert f"; a solution for 100 in {len(thought.line)} moves, proved to be the best" in str(thought)
+    best, *others = thought.moves["player"]
+    assert (best.move,) == thought.line[0]
+    assert (best.low, best.high, best.plies, best.is_closed) == (100, 100, len(thought.line), True)
+    assert len({move.index for move in (best, *others)}) == len(position.legal["player"])
+    again = gamelore.think(position, simulations=20_000, seed=2)
+    assert (again.moves, again.line, again.simulations) == (thought.moves, thought.line, thought.simulations)
+    assert thought.simulations < 20_000, "nothing is searched after the proof"
+
+
+def test_think_shares_a_budget_between_the_solutions_of_a_puzzle_and_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is proved here, so the solution bounds its first move from below only. The tree may promise more."""
+    puzzle = """(role r) (init start) (pays 1 10) (pays 2 60) (pays 3 20) (<= (legal r ?n) (pays ?n ?g) (true start))
+        (<= (next (did ?n)) (does r ?n)) (<= terminal (true (did ?n))) (<= (goal r ?g) (true (did ?n)) (pays ?n ?g))"""
+    position, asked = gamelore.load(puzzle).start(), list[tuple[int | None, float | None]]()
+
+    def know(goal: int) -> None:
+        def run(search: PuzzleSearch, simulations: int | None, deadline: float | None, least_steps: int) -> int:
+            asked.append((simulations, deadline))
+            search.solution = SimpleNamespace(goal=goal, actions=np.array([position.game.action(0, "2")]))  # type: ignore[assignment]
+            return simulations or 0
+
+        monkeypatch.setattr(PuzzleSearch, "run", run)
+
+    monkeypatch.setattr(PuzzleSearch, "is_proved", False)
+    monkeypatch.setattr(Search, "is_proved", False)
+    know(60)
+    thought = gamelore.think(position, simulations=8)
+    assert asked == [(6, None)]
+    assert thought.simulations <= 8
+    assert (thought.line, thought.solution, thought.is_proved) == ((("2",),), 60, False)
+    assert "a solution for 60 in 1 move, not proved to be the best" in thought.effort
+    assert (thought.moves["r"][0].move, thought.moves["r"][0].low) == ("2", 60)
+    know(10)
+    thought = gamelore.think(position, simulations=8)
+    assert (thought.line, thought.solution) == ((("2",),), None)
+    begin = monotonic()
+    gamelore.think(position, seconds=0.1)
+    deadline = asked[-1][1]
+    assert deadline is not None
+    assert begin + 0.075 < deadline < monotonic() + 0.075
 
 
 def test_think_may_be_limited_by_time() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from ..game.game import Game, Position
 from ..rulesheets import loaded
 
 if TYPE_CHECKING:
+    from ..puzzles.portfolio import PuzzleSearch, PuzzleSolution
     from ..search.choice import MoveReport
     from ..search.settings import GrowthSettings, Joint
     from ..search.teaching import Teacher
@@ -33,12 +35,17 @@ def think(
     seed: int = 0,
     on_teaching: Callable[[int, int], None] = lambda done, of: None,
 ) -> Thought:
-    """Search a position as the player gamelore does, and return what the search thinks about it.
+    """Search a position by the tree search of the player gamelore, and return what the search thinks about it.
+
+    In a puzzle, a game with one role, three quarters of the time or of the simulations go to the search for solutions,
+    as in the player. The best solution is the line, unless the tree promises more, and there are no further simulations
+    once it is proved to be the best. What else the player uses is left out: networks, the solution of a small game, the
+    theory of nimbers, and what is remembered.
 
     Args:
         position: a position; or a game, or what `load` takes, for its first position
         seconds: time for the search; 1 if no number of simulations is given, else no limit
-        simulations: number of simulations
+        simulations: number of simulations; in the search for solutions, 32 positions count as one
         teaching: number of simulations that teach a value of the game first, as a startclock does
         threads: number of threads
         joint: choice of moves where several roles choose at once: decoupled UCT (uct), regret matching (regret) or
@@ -74,7 +81,7 @@ def check_goes_on(position: Position) -> None:
 
 
 class Opinion:
-    """A search of a position that can go on: each `go_on` returns what is thought so far.
+    """A search of a position that can go on: each `go_on` returns what is thought so far; see `think`.
 
     Args:
         position: a position in which the match goes on
@@ -96,23 +103,48 @@ class Opinion:
         seed: int = 0,
     ) -> None:
         from ..players.random_streams import stream
+        from ..search.settings import MEMORY_MIB, PUZZLE_SHARE
         from ..search.thinking import Search
 
-        self.position = position
-        self._search = Search(position.game, teacher.growth if teacher else growth, threads=threads, shared=shared)
+        game, settings = position.game, teacher.growth if teacher else growth
+        self.position, self._puzzle_share = position, PUZZLE_SHARE if game.num_roles == 1 else 0.0
+        self._search = Search(game, settings, (1 - self._puzzle_share) * MEMORY_MIB, threads=threads, shared=shared)
         taught = (teacher.value, teacher.assumption) if teacher else (None, None)
         self._search.begin(position.state, stream(seed, THINK), *taught)
-        self._seconds = 0.0
+        self._puzzle: PuzzleSearch | None = None
+        if game.num_roles == 1:
+            from ..puzzles.portfolio import PuzzleSearch
+
+            self._puzzle = PuzzleSearch(game, PUZZLE_SHARE * MEMORY_MIB, self._search.settings.max_plies)
+            self._puzzle.begin(position.state, stream(seed, THINK, "puzzle"))
+        self._seconds, self._in_puzzle = 0.0, 0
 
     def go_on(self, simulations: int | None = None, seconds: float | None = None) -> Thought:
         """Search on until a budget is used up or the position is proved; None is no limit."""
-        search, first = self._search, 0
+        search, puzzle, spent = self._search, self._puzzle, 0
         if not search.num_walks:
-            first = search.run(1)  # compiles what is needed, outside the time
+            spent = search.run(1)  # compiles what is needed, outside the time
         begin = monotonic()
-        search.run(simulations and simulations - first, None if seconds is None else begin + seconds)
+        if puzzle is not None:
+            part = simulations and max(1, round(self._puzzle_share * simulations))
+            deadline = None if seconds is None else begin + self._puzzle_share * seconds
+            self._in_puzzle += puzzle.run(part, deadline, least_steps=1)
+            spent += part or 0
+        if puzzle is None or puzzle.solution is None or not puzzle.is_proved:
+            rest = simulations and max(0, simulations - spent)
+            search.run(rest, None if seconds is None else begin + seconds)
         self._seconds += monotonic() - begin
-        return _thought(self.position, search, search.num_walks, self._seconds)
+        thought = _thought(self.position, search, search.num_walks + self._in_puzzle, self._seconds)
+        if puzzle is None or puzzle.solution is None or not self._follows(puzzle):
+            return thought
+        return _solved(thought, puzzle.solution, search.is_proved or puzzle.is_proved)
+
+    def _follows(self, puzzle: PuzzleSearch) -> bool:
+        """Return whether the player would follow the solution of a puzzle, and not the tree."""
+        from ..search.champion import promises_more
+
+        best = self._search.moves(0)[self._search.choice(0, self._search.key)]
+        return puzzle.is_proved or not promises_more(best, puzzle.solution)
 
 
 def _teacher(
@@ -154,6 +186,30 @@ def _thought(position: Position, search: Search, simulations: int, seconds: floa
         line.append(tuple(legal[choice] for legal, choice in zip(here.legal.values(), choices, strict=True)))
         here = here.play(line[-1])
     return Thought(position, moves, tuple(line), simulations, seconds, search.num_nodes, search.is_proved)
+
+
+def _solved(thought: Thought, solution: PuzzleSolution, is_proved: bool) -> Thought:
+    """Return a thought about a puzzle with a solution as its line, whose first move is the best one."""
+    ((role, legal),) = thought.position.legal.items()
+    line = [thought.position.game.move_text(0, action) for action in solution.actions.tolist()]
+    moves = [_bounded(move, legal[move.index] == line[0], solution, is_proved) for move in thought.moves.get(role, ())]
+    return replace(
+        thought,
+        moves={role: sorted(moves, key=lambda move: move.move != line[0])} if moves else {},
+        line=tuple((move,) for move in line),
+        is_proved=is_proved,
+        solution=solution.goal,
+    )
+
+
+def _bounded(move: MoveThought, is_best: bool, solution: PuzzleSolution, is_proved: bool) -> MoveThought:
+    """Return what is thought about a move of a puzzle, given a solution, which may begin with this move."""
+    if not is_best:
+        return replace(move, high=min(move.high, solution.goal)) if is_proved else move
+    low = max(move.low, solution.goal)
+    if not is_proved:
+        return replace(move, low=low, high=max(move.high, low))
+    return replace(move, low=low, high=low, plies=len(solution.actions), is_closed=True)
 
 
 def _in_order(search: Search, role: int) -> list[tuple[MoveReport, float | None]]:

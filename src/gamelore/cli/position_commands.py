@@ -154,7 +154,9 @@ def think(
     values of the best moves stand in the empty places that they fill, a proved value after `=`. Where several roles
     choose at the same time by --joint regret or exp3, moves are drawn from mixed strategies: the share of a move is its
     probability. The line consists of the best moves, as gamelore would play them, or of the most visited ones; the
-    board after them is drawn below.
+    board after them is drawn below. In a puzzle, most of the time goes to a search for solutions: the line is the best
+    one so far, and the text says whether a better one may exist. Networks, solved games, the theory of nimbers and what
+    is remembered are left out.
     """
     from ..api.opinion import think as search
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import counted
 from .board import FAINT, INK, Boards, Laid, Place, Spot
 from .position import (
     LETTER,
@@ -101,6 +102,7 @@ class Thought:
         seconds: wall-clock time of the search.
         nodes: number of positions in memory.
         is_proved: whether the value of the position is proved.
+        solution: the goal at the end of the line if this is a solution of a puzzle, else None.
     """
 
     position: Position
@@ -110,6 +112,7 @@ class Thought:
     seconds: float
     nodes: int
     is_proved: bool
+    solution: int | None = None
 
     @cached_property
     def positions(self) -> list[Position]:
@@ -124,6 +127,9 @@ class Thought:
         """What the search has cost, as text."""
         rate = f" ({self.simulations / self.seconds:,.0f} a second)" if self.seconds else ""
         proof = "; proved" if self.is_proved else ""
+        if self.solution is not None:
+            quality = "proved to be the best" if self.is_proved else "not proved to be the best"
+            proof = f"; a solution for {self.solution} in {counted(len(self.line), 'move', 'moves')}, {quality}"
         return (
             f"{self.simulations:,} simulations in {self.seconds:.2f} s{rate}, {self.nodes:,} positions in memory{proof}"
         )
@@ -165,6 +171,7 @@ class Thought:
             "seconds": self.seconds,
             "nodes": self.nodes,
             "proved": self.is_proved,
+            "solution": self.solution,
             "moves": moves,
             "line": [list(joint) for joint in self.line],
             "after": self.positions[-1].facts,

@@ -35,7 +35,7 @@ from ..players.uct import FOREST_VARIABLE, OF_THE_CLOCK
 from ..puzzles.portfolio import PuzzleSearch, PuzzleSolution
 from ..solver.nimbers import ImpartialSum, impartial_sum
 from .rounds import Openings
-from .settings import MEMORY_MIB, ChampionSettings, GrowthSettings
+from .settings import MEMORY_MIB, PUZZLE_SHARE, ChampionSettings, GrowthSettings
 from .startclock import Pupil, SolvedChoice, Solving, advised, may_be_solved
 from .teaching import Teacher, can_be_taught, fact_classes, teaching_key
 from .thinking import Growers, Search
@@ -44,6 +44,7 @@ from .tree import UNRELATED
 if TYPE_CHECKING:
     from ..game.game import Game
     from ..solver.solution import Solution
+    from .choice import MoveReport
     from .value import LinearValue
 
 DEFAULT_SIMULATIONS = 10_000
@@ -54,7 +55,6 @@ _MANY_LANES = 64  # trees of further lanes may have to do with less
 _MOST_THREADS = 4  # by default: they share a tree, whose lock each of them has for about a fifth of the time
 _SEARCH_KEY, _PUZZLE_KEY, _WINNING_KEY = 3, 4, 5  # extend the key of a move, see `players.random_streams`
 _SOLVER_SHARE = 0.5  # of the memory, until the game is solved or given up
-_PUZZLE_SHARE = 0.75  # of time and memory in a puzzle; the tree gets the rest
 
 
 class Prepared(Protocol):
@@ -271,16 +271,14 @@ class Gamelore(Player):
     ) -> int:
         """Return the first move of the best solution, or a move of the tree that promises more; see the module."""
         puzzle, now = self._puzzle(lane, turn, index, turn.graph.states[turn.rows[index]]), monotonic()
-        part = simulations and max(1, round(_PUZZLE_SHARE * simulations))
-        puzzle.run(part, None if deadline is None else now + _PUZZLE_SHARE * (deadline - now))
+        part = simulations and max(1, round(PUZZLE_SHARE * simulations))
+        puzzle.run(part, None if deadline is None else now + PUZZLE_SHARE * (deadline - now))
         choice = puzzle.choice()
         if choice is not None and puzzle.is_proved:
             return choice
         other = self._choice(lane, turn, index, simulations and part and max(1, simulations - part), deadline)
         expected = self._search_of(lane).moves(turn.role)[other]
-        # the mean of a move without walks is nan, and then the maximum is the first number
-        promises_more = puzzle.solution is None or max(expected.low, expected.mean) > puzzle.solution.goal
-        return other if choice is None or promises_more else choice
+        return other if choice is None or promises_more(expected, puzzle.solution) else choice
 
     def _puzzle(self, lane: _Lane, turn: Turn, index: int, state: NDArray[np.uint64]) -> PuzzleSearch:
         """Return the search of a lane of a game with one role, below a state, uint64[words]."""
@@ -297,7 +295,7 @@ class Gamelore(Player):
 
     def _puzzle_of(self, lane: _Lane) -> PuzzleSearch:
         if lane.puzzle is None:
-            memory = _PUZZLE_SHARE * self._memory(lane.number)
+            memory = PUZZLE_SHARE * self._memory(lane.number)
             lane.puzzle = PuzzleSearch(lane.game, memory, self.settings.max_plies)
         return lane.puzzle
 
@@ -438,7 +436,7 @@ class Gamelore(Player):
         if lane.search is None or (lane.chosen is None and lane.search.settings != growth):
             is_timed = not self.settings.simulations and (self.settings.seconds is not None or self._has_clock)
             cores = min(num_cores(), _MOST_THREADS) if is_timed and not lane.game.uses_reasoner else 1
-            memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - _PUZZLE_SHARE)
+            memory = self._memory(lane.number) * (1 if lane.game.num_roles > 1 else 1 - PUZZLE_SHARE)
             if self._growers is None or self._growers.game is not lane.game:
                 self._growers = Growers(lane.game)
             threads = self.settings.threads or cores
@@ -494,6 +492,12 @@ class Gamelore(Player):
             search.begin(state, np.uint64(extend(_key(turn, index), _SEARCH_KEY)), value, assumption)
         lane.plies = ply
         return search
+
+
+def promises_more(move: MoveReport, solution: PuzzleSolution | None) -> bool:
+    """Return whether a move of the tree promises more than the best solution of a puzzle; see the module."""
+    # the mean of a move without walks is nan, and then the maximum is the first number
+    return solution is None or max(move.low, move.mean) > solution.goal
 
 
 def _hardest(advice: SolvedChoice, search: Search, role: int, noise: np.uint64) -> int:

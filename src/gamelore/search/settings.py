@@ -10,6 +10,7 @@ from ..errors import GameloreError
 
 Joint = Literal["uct", "regret", "exp3"]
 MEMORY_MIB = 1024
+PUZZLE_SHARE = 0.75  # of time and memory in a puzzle for the search for solutions; the tree gets the rest
 MAX_PLIES = 1000  # of a playout; with random moves, a playout may never end
 
 

@@ -365,7 +365,8 @@ def _search_text(role: str, best: MoveThought, moves: Sequence[MoveThought], tho
             f"Several roles choose at once here, so it is best to be unpredictable: after {tried}, the search makes "
             f"this move with a probability of {best.share:.0%}."
         )
-    told = f"After {tried} the search expects {best.mean or 0.0:.0f} of {POINTS} points for {role} with this move"
+    expected = min(max(best.mean or 0.0, best.low), best.high)
+    told = f"After {tried} the search expects {expected:.0f} of {POINTS} points for {role} with this move"
     if len(moves) > 1 and moves[1].mean is not None:
         told += f", and {moves[1].mean:.0f} with {moves[1].move}"
     return f"{told}. {best.visits / max(1, sum(move.visits for move in moves)):.0%} of them made this move."
