@@ -31,6 +31,7 @@ class MoveReport:
     weight     weight in the mean strategy, where several roles choose at the same time
     value      weighted mean of `mean` and of the minimax value, 0 to 100: what walks maximise, without the exploration;
                nan without walks
+    expected   the same, but also before the first walk if there are virtual visits
     """
 
     index: int
@@ -42,6 +43,7 @@ class MoveReport:
     is_closed: bool
     weight: float = 0.0
     value: float = nan
+    expected: float = nan
 
     @property
     def is_proved(self) -> bool:
@@ -65,12 +67,13 @@ def reports_of(tree: Tree, node: int, role: int, minimax: float = 0.0) -> list[M
         if child >= 0:
             low, high = int(arrays.low[child, role]), int(arrays.high[child, role])
         visits = int(arrays.visits[move]) - virtual
-        mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if visits else nan
-        value = (1 - minimax) * mean + minimax * HIGHEST_GOAL * float(arrays.guesses[move])
+        mean = HIGHEST_GOAL * float(arrays.sums[move] / arrays.visits[move]) if arrays.visits[move] else nan
+        expected = (1 - minimax) * mean + minimax * HIGHEST_GOAL * float(arrays.guesses[move])
+        mean, value = (mean, expected) if visits else (nan, nan)
         is_decided = child >= 0 and arrays.nodes[child, STAGE] == PROVED
         plies = int(arrays.plies[child]) + 1 if is_decided else None
         is_closed, weight = bool(arrays.closed[move]), float(arrays.weights[move])
-        reports.append(MoveReport(index, visits, mean, low, high, plies, is_closed, weight, value))
+        reports.append(MoveReport(index, visits, mean, low, high, plies, is_closed, weight, value, expected))
     return reports
 
 
@@ -99,6 +102,7 @@ def _sum(reports: Sequence[MoveReport]) -> MoveReport:
         is_closed=any(report.is_closed for report in reports),
         weight=sum(report.weight for report in reports),
         value=sum(report.visits * report.value for report in reports if report.visits) / visits if visits else nan,
+        expected=sum(report.expected for report in reports) / len(reports),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from math import inf, nan
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..circuit.tape import LANES
-from ..game.engines import HIGHEST_GOAL
 from ..players.position_graph import MIB
 from ..players.random_streams import extend
 from .choice import MoveReport, best_of, choose, mixes, rank, reports_of, strategy_of, together, width_in
@@ -341,22 +340,13 @@ class Search:
         if any(move.is_proved for move in reports):
             return False  # its exact value decides
         best = max(reports, key=lambda move: move.visits)
-        width, total, expected = self._stems[0].width(0), int(visits.sum()), self._expected(moves, visits)
+        width, total = self._stems[0].width(0), int(visits.sum())
         others = [
-            replace(move, visits=move.visits + int(walks), value=move.value if move.visits else expected[move.index])
+            replace(move, visits=move.visits + int(walks), value=move.value if move.visits else move.expected)
             for move in reports
             if move is not best
         ]
         return all(rank(best, total, width) > rank(move, total, width) for move in others)
-
-    def _expected(self, moves: slice, visits: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the values of moves of the root by all visits of all trees, virtual ones too; nan without visits."""
-        sums = np.sum([stem.tree.arrays.sums[moves] for stem in self._stems], axis=0)
-        guesses = np.mean([stem.tree.arrays.guesses[moves] for stem in self._stems], axis=0)
-        minimax = self._stems[0].upper_bound.minimax
-        means = np.divide(sums, visits, out=np.full(len(sums), nan), where=visits > 0)
-        values: NDArray[np.float64] = HIGHEST_GOAL * ((1 - minimax) * means + minimax * guesses)
-        return values
 
     def _least(self, seconds: float | None) -> int:
         """Return the number of walks of the first batches: more than usual if only few batches fit into this time."""
