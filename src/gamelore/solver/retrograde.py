@@ -60,13 +60,13 @@ def values(
     distances = np.full(num_rows, OPEN, np.int32)
     missing = moves.num_children.copy()
     queue = np.empty(num_rows, np.int32)
+    arrays = moves.chooser, missing, start, parents, goals, distances, queue
     # each value with the role that wants it; for each role, its best value first
     levels: list[int] = np.unique(moves.ends[moves.ends != OPEN]).tolist()
     for level, role in [(n, 0) for n in reversed(levels) if n > middle] + [(n, 1) for n in levels if n < middle]:
         head, tail = 0, _settle_ends(level, moves.ends, goals, distances, queue)
-        settled -= tail
+        settled -= tail  # the ends, which count from the beginning
         while head < tail:
-            arrays = moves.chooser, missing, start, parents, goals, distances, queue
             head, tail = _attract(level, role, *arrays, head, tail, _AT_ONCE)
             progress(settled + tail, num_rows)
         settled += tail
