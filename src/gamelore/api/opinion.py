@@ -107,8 +107,8 @@ class Opinion:
         from ..search.thinking import Search
 
         game, settings = position.game, teacher.growth if teacher else growth
-        self.position, self._puzzle_share = position, PUZZLE_SHARE if game.num_roles == 1 else 0.0
-        self._search = Search(game, settings, (1 - self._puzzle_share) * MEMORY_MIB, threads=threads, shared=shared)
+        self.position, memory = position, MEMORY_MIB * (1 if game.num_roles > 1 else 1 - PUZZLE_SHARE)
+        self._search = Search(game, settings, memory, threads=threads, shared=shared)
         taught = (teacher.value, teacher.assumption) if teacher else (None, None)
         self._search.begin(position.state, stream(seed, THINK), *taught)
         self._puzzle: PuzzleSearch | None = None
@@ -121,13 +121,15 @@ class Opinion:
 
     def go_on(self, simulations: int | None = None, seconds: float | None = None) -> Thought:
         """Search on until a budget is used up or the position is proved; None is no limit."""
+        from ..search.settings import PUZZLE_SHARE
+
         search, puzzle, spent = self._search, self._puzzle, 0
         if not search.num_walks:
             spent = search.run(1)  # compiles what is needed, outside the time
         begin = monotonic()
         if puzzle is not None:
-            part = simulations and max(1, round(self._puzzle_share * simulations))
-            deadline = None if seconds is None else begin + self._puzzle_share * seconds
+            part = simulations and max(1, round(PUZZLE_SHARE * simulations))
+            deadline = None if seconds is None else begin + PUZZLE_SHARE * seconds
             self._in_puzzle += puzzle.run(part, deadline, least_steps=1)
             spent += part or 0
         if puzzle is None or puzzle.solution is None or not puzzle.is_proved:
