@@ -35,7 +35,7 @@ ROOMS = ["errors", "files", *(name for drawn in DRAWING["ROOMS"] for name in (dr
 PAPERS = {"lab.papers.banerjee2007", "lab.papers.lock2004"}
 MOST_MODULES = 268
 MOST_MODULES_IN_A_ROOM = 14
-MOST_LINES_OF_CODE = 60_000
+MOST_LINES_OF_CODE = 60_500
 MOST_LINES_IN_A_FILE = 800
 
 

@@ -3,6 +3,8 @@
 import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,9 @@ from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, StoredLesson, TrialRow
 from gamelore.learning.store.taught_rows import StoredValue
 from gamelore.memory.advice import rival_name
+from gamelore.memory.lesson import stored_value, surrogate
+from gamelore.networks.self_play import SelfPlay
+from gamelore.search.value import LinearValue
 from gamelore.solver import solution
 
 
@@ -45,6 +50,25 @@ def test_what_was_learned(store: Path, lessons: Lessons) -> None:
     assert json.loads(json.dumps(lesson.as_json()))["simulations"] == lesson.simulations
     assert str(lesson).startswith("breakthrough: taught for")
     assert lesson._repr_svg_().startswith("<svg ")
+
+
+def test_with_a_network_the_weights_are_those_nearest_to_it(tmp_path: Path) -> None:
+    game = load("breakthrough")
+    play = SelfPlay(game, np.uint64(1))
+    play.play(inf, 2000)
+    value = stored_value(game, replace(LinearValue.zero(game), network=play.network), None)
+    with KnowledgeStore(tmp_path / "k.db") as knowledge:
+        lessons = Lessons(knowledge)
+        lessons.put(game, StoredLesson(1, 0, play.positions, 20.0, value))
+        lesson = lesson_of(game, lessons)
+    assert lesson.fidelity is not None
+    assert 0.2 < lesson.fidelity < 1.0
+    nearest = surrogate(game, play.network)
+    fact = game.fact_texts.index("(cell 1 4 white)")
+    assert lesson.weights["white"]["(cell 1 4 white)"] == pytest.approx(100 * nearest.weights[0, fact], abs=0.5)
+    assert f"explain {lesson.fidelity:.0%} of the values of the network" in str(lesson)
+    assert lesson.as_json()["fidelity"] == lesson.fidelity
+    assert lesson.svg.startswith("<svg ")
 
 
 def test_the_same_call_goes_on(store: Path, lessons: Lessons) -> None:

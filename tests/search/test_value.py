@@ -17,11 +17,11 @@ from gamelore.search.growth import EngineGrower, Grower
 from gamelore.search.native_growth import grower
 from gamelore.search.settings import GrowthSettings, TeachingSettings
 from gamelore.search.teaching import (
+    Samples,
     Teacher,
     TeachingState,
     _blas,
     _Forecasts,
-    _Samples,
     _squares,
     can_be_taught,
     fact_classes,
@@ -175,7 +175,7 @@ def test_ridge_regression_by_hand() -> None:
     Centred, the sum of squares of the fact is 4 * 1/4 = 1, so with the penalty 0.25 * 4 = 1 the weight is 1 / (1 + 1).
     """
     game = load("connect3")
-    samples = _Samples(game)
+    samples = Samples(game)
     size = samples.moments.shape[1]
     fact = int(samples._class_of[0])
     rows = np.zeros((4, size))
@@ -223,7 +223,7 @@ def test_teaching_repeats_and_can_be_interrupted(monkeypatch: pytest.MonkeyPatch
 def test_teaching_takes_one_thread_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several threads wait for each other in a loop, which takes the time of other processes."""
     teacher = Teacher(load("tictactoe"), stream(1), GrowthSettings(), SMALL)
-    absorb, during = _Samples.absorb, []
+    absorb, during = Samples.absorb, []
     _blas.cache_clear()  # another test may have filled it
 
     def libraries() -> dict[str, int]:
@@ -232,12 +232,12 @@ def test_teaching_takes_one_thread_of_blas(monkeypatch: pytest.MonkeyPatch) -> N
     def threads() -> set[int]:
         return {number for path, number in libraries().items() if path in loaded}
 
-    def note(samples: _Samples) -> bool:
+    def note(samples: Samples) -> bool:
         during.append(threads())
         return absorb(samples)
 
     loaded = set(libraries())  # numpy's; a compilation may load that of scipy, which teaching does not use
-    monkeypatch.setattr(_Samples, "absorb", note)
+    monkeypatch.setattr(Samples, "absorb", note)
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
         teacher.teach()
@@ -344,7 +344,7 @@ def test_samples_by_hand() -> None:
     movers = arrays.nodes[arrays.nodes[children, PARENT], MOVER]
     constant = LinearValue.zero(game)
     constant.constants[:] = 0.5
-    samples = _Samples(game)
+    samples = Samples(game)
     samples.add(tree, 4, 0, 0.25, constant)
     error = variance = 0.0
     for role in np.unique(movers):
@@ -354,7 +354,7 @@ def test_samples_by_hand() -> None:
     assert samples.squares == pytest.approx([error, variance, 0, 0])
     assert samples.correlation == 0, "a constant varies with nothing"
     assert samples.determination == max(0.0, 1 - samples.squares[0] / samples.squares[1])
-    doubtful = _Samples(game)
+    doubtful = Samples(game)
     doubtful.add(tree, 1, 100, 0.25, constant)
     assert not doubtful.num, "visits are counted without the virtual ones"
     while samples.absorb():
@@ -372,7 +372,7 @@ def test_squares_by_hand() -> None:
     variance = 3 * 0.125**2 + 0.375**2
     product = 2 * 0.5 * 0.125 - 0.5 * 0.125 + 0.5 * 0.375
     assert squares == pytest.approx([error, variance, product, 4 * 0.25])
-    samples = _Samples(load("connect3"))
+    samples = Samples(load("connect3"))
     samples.squares += squares
     assert samples.correlation == pytest.approx(product**2 / variance)
     samples.squares[2] *= -1
@@ -536,7 +536,7 @@ def test_the_parts_of_the_samples_have_the_sums_of_all(monkeypatch: pytest.Monke
     tree.assumption = 100
     tree.start(game.initial)
     grower(game, GrowthSettings(least=4)).grow(tree, 300, stream(1), (0, 100))
-    whole, parts = _Samples(game), _Samples(game)
+    whole, parts = Samples(game), Samples(game)
     whole.add(tree, 2, 0, 0.0, None)
     monkeypatch.setattr(teaching, "_MOST_OPERATIONS", 0)
     monkeypatch.setattr(teaching, "_FEWEST_ROWS", 3)

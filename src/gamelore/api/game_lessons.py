@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..learning.store.lesson_rows import Lessons, StoredLesson
     from ..learning.store.schema import GameRow
-    from ..learning.store.taught_rows import GenerationRow
+    from ..learning.store.taught_rows import GenerationRow, StoredValue
     from .memory import Knowledge
 
 POINTS = 100
@@ -99,9 +99,10 @@ class GameLesson:
         determination: share of the results of searches that the linear value explains, 0 to 1; those in the variant if
             `has_own_value` is False.
         informed: share of the playouts that see wins in one ply; None if that has not been decided.
-        weights: role -> fact -> what the fact adds to the value of a position after a move of this role, in points.
+        weights: role -> fact -> what the fact adds to the value of a position after a move of this role, in points. If
+            a network was taught, they are those of the linear value that is nearest to it.
         generations: the generations of teaching, each with its number, walks, seconds and determination, and whether it
-            has taught a network (`is_network`), which then takes the place of the weights in the search.
+            has taught a network (`is_network`), which then takes the place of the linear value in the search.
         tests: what matches have said about the states of the lesson and of the openings.
         num_openings: number of positions in the book of openings.
         variant: name of the game whose lesson was the start, and the score of the map from there, 0 to 1; None for no
@@ -111,6 +112,7 @@ class GameLesson:
             opponents of these matches are taken for one player.
         solved: role -> goal under best play, if the game is solved; {} otherwise. The player uses the solution under a
             clock, and with the option solve=yes.
+        fidelity: share of the values of the network that the weights explain, 0 to 1; None without a network.
     """
 
     game: Game
@@ -125,6 +127,7 @@ class GameLesson:
     variant: tuple[str, float] | None = None
     opponents: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     solved: Mapping[str, int] = field(default_factory=dict)
+    fidelity: float | None = None
     rows: list[dict[str, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -157,6 +160,7 @@ class GameLesson:
             "determination": self.determination,
             "informed": self.informed,
             "weights": {role: dict(own) for role, own in self.weights.items()},
+            "fidelity": self.fidelity,
             "generations": [row._asdict() for row in self.generations],
             "tests": [asdict(test) for test in self.tests],
             "openings": self.num_openings,
@@ -203,6 +207,8 @@ class GameLesson:
         start = [f"began with the lesson of {self.variant[0]} (likeness {self.variant[1]:.2f})"] if self.variant else []
         networks = [row for row in self.generations if row.is_network and row.number]
         network = [f"the last {counted(len(networks), 'generation')} taught a network in self-play"] if networks else []
+        if self.fidelity is not None:
+            network = [*network, f"the weights of facts explain {self.fidelity:.0%} of the values of the network"]
         playouts = [f"informed playouts: {self.informed:.0%}"] if self.informed is not None else []
         goals = ", ".join(f"{role} {goal}" for role, goal in self.solved.items())
         about = "solved, so nothing more is to be studied; under a clock, or with solve=yes, its solution is played"
@@ -359,10 +365,7 @@ def lesson_of(game: Game, lessons: Lessons) -> GameLesson:
             f"expected a lesson about {game.name} in {lessons.knowledge.path}, got none; study the game "
             f"(gamelore study {game.name})"
         )
-    weights = {
-        role: {fact: POINTS * own[number] for fact, own in stored.value.weights.items()}
-        for number, role in enumerate(game.roles)
-    }
+    weights, fidelity = _weights(game, stored.value)
     origin, solution = _variant(lessons, stored), stored_solution(game)
     return GameLesson(
         game,
@@ -377,7 +380,23 @@ def lesson_of(game: Game, lessons: Lessons) -> GameLesson:
         (origin, stored.likeness) if origin else None,
         _opponents(game, lessons),
         dict(zip(game.roles, solution.values, strict=True)) if solution is not None else {},
+        fidelity,
     )
+
+
+def _weights(game: Game, stored: StoredValue) -> tuple[dict[str, dict[str, float]], float | None]:
+    """Return the weights of facts, and the share of the network's values that they explain; None without a network."""
+    from ..memory.lesson import restored_network, stored_value, surrogate
+
+    network, fidelity = restored_network(game, stored.network) if stored.network is not None else None, None
+    if network is not None:
+        nearest = surrogate(game, network)
+        stored, fidelity = stored_value(game, nearest, None), nearest.determination
+    weights = {
+        role: {fact: POINTS * own[number] for fact, own in stored.weights.items()}
+        for number, role in enumerate(game.roles)
+    }
+    return weights, fidelity
 
 
 def _opponents(game: Game, lessons: Lessons) -> dict[str, dict[str, float]]:

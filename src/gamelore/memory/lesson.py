@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from ..learning.store.lesson_rows import StoredLesson
 from ..learning.store.taught_rows import NOTHING, StoredNetwork, StoredValue
 from ..networks.network import MOST_TUPLES, Network
-from ..networks.self_play import SelfPlayState
+from ..networks.self_play import SelfPlayState, played_positions
 from ..networks.tuples import Tuples
 from ..search.settings import TeachingSettings
-from ..search.teaching import ForecastSums, Running, Sums, TeachingState, fact_classes
+from ..search.teaching import ForecastSums, Running, Samples, Sums, TeachingState, fact_classes
 from ..search.value import LinearValue
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _LARGEST_ENTRY = 60_000  # of a network in the store; float16 ends there
 FIRST_STATE_SECONDS = 20.0
 """CPU time of self-play before the first state of a network; after half of that, one that began empty is of no use."""
 NEXT_STATE = 1.5  # a network is a state of its lesson again after so many times the teaching of the last one
+_NUM_POSITIONS, _RIDGE = 10_000, 1e-3  # of a surrogate; penalty of squared weights for each position, as in teaching
 MOST_BYTES = 8 << 20  # of the sums of a generation under way; where they take more, only whole generations are stored
 
 
@@ -103,6 +104,33 @@ def restored_value(game: Game, stored: StoredValue) -> LinearValue | None:
     determination = stored.determination if value.weights.any() else 0.0
     network = None if stored.network is None else restored_network(game, stored.network)
     return LinearValue(value.weights, value.constants, determination, stored.foresight, network)
+
+
+def surrogate(game: Game, network: Network, num: int = _NUM_POSITIONS) -> LinearValue:
+    """Return the linear value that is nearest to a network, by least squares.
+
+    Nobody can read the entries of a network, but one weight for each fact says on average what it adds. The positions
+    are those of matches that the network plays against itself. Facts that a symmetry exchanges share a weight. The last
+    tenth of the positions is not fitted: the determination is the share of the variance of the network's values there
+    that the linear value explains.
+
+    Args:
+        game: game of the network
+        network: the network
+        num: number of positions
+    """
+    states, movers = played_positions(game, network, np.uint64(0), num)
+    values, samples, fitted = network(states, movers.astype(np.int64)), Samples(game), len(states) * 9 // 10
+    for role in range(game.num_roles):
+        own = np.flatnonzero(movers[:fitted] == role)
+        samples.add_positions(role, states[own], values[own], np.ones(len(own)))
+    while samples.absorb():
+        pass
+    nearest = samples.fit(None, _RIDGE)
+    for role in np.unique(movers[fitted:]).tolist():
+        own = fitted + np.flatnonzero(movers[fitted:] == role)
+        samples.measure(nearest, role, states[own], values[own], np.ones(len(own)))
+    return replace(nearest, determination=samples.determination)
 
 
 def stored_network(game: Game, network: Network) -> StoredNetwork:

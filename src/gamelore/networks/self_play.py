@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _MOST_PLIES = 1000  # of a match; a longer one is given up
 _MOST_CHILDREN = 2048  # positions that are looked at in one step, about
 _MOST_BARREN = 256  # matches without a position to learn from, after which self-play is given up
+_MOST_STEPS = 4000  # of matches without learning
 _FEWEST_ROWS = 64  # of the history of a match, at first
 _LARGEST_SUM = 1e5  # of absolute errors of an entry
 _TIE = 1e-7  # values that differ by less are equal
@@ -59,6 +60,9 @@ class SelfPlaySettings:
     trace: float = 0.9
     random: float = 0.05
     opening: int = 4
+
+
+_WITHOUT_LEARNING = SelfPlaySettings(matches=32, rate=0.0, random=0.2, opening=8)
 
 
 class SelfPlayState(NamedTuple):
@@ -271,6 +275,40 @@ class SelfPlay:
         self.matches += len(ended)
         self._states[ended], self._plies[ended], self._history.lengths[ended] = self._game.initial, 0, 0
         self._openings[ended] = self._drawn_openings(len(ended))
+
+
+def played_positions(
+    game: Game, network: Network, key: np.uint64, num: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    """Return positions after moves of roles that had a choice alone, in matches of a network that does not learn.
+
+    More moves are random than in self-play, so that facts are not always there together. The last positions of matches
+    are left out, whose values the rules tell.
+
+    Args:
+        game: game of the network
+        network: the network
+        key: key of the random numbers
+        num: number of positions; fewer where roles seldom have a choice alone
+
+    Returns:
+        The positions, uint64[n, words], and the role that has moved in each, uint8[n].
+    """
+    sums = np.zeros_like(network.entries)
+    play = SelfPlay(game, key, _WITHOUT_LEARNING, SelfPlayState(network, sums, sums, 0, 0))
+    states, movers, kept = [np.zeros((0, game.num_words), np.uint64)], [np.zeros(0, np.uint8)], 0
+    for _ in range(_MOST_STEPS):
+        before = play._history.lengths.copy()
+        play._step()
+        history = play._history
+        lanes = np.flatnonzero(history.lengths > before)
+        rows = lanes * history.longest + history.lengths[lanes] - 1
+        states.append(history.states[rows])
+        movers.append(history.movers[rows])
+        kept += len(rows)
+        if kept >= num:
+            break
+    return np.concatenate(states)[:num], np.concatenate(movers)[:num]
 
 
 @kernel

@@ -230,7 +230,7 @@ class Teacher:
         self._grower = grower(game, growth)
         self._tree = Tree(game, *room_in(game, _MEMORY_MIB * MIB), 2 * LANES)
         self.assumption = self._tree.assumption = first_assumption(game, growth.max_plies)
-        self._samples = _Samples(game)
+        self._samples = Samples(game)
         self._forecasts = _Forecasts(settings.matches)
         self._last: LinearValue | None = None  # value of the last finished generation
         self._generation, self._rounds, self._lesson_walks = 0, 0, 0
@@ -609,7 +609,7 @@ class _Forecasts:
         return guess / (mean + guess) if mean + guess > _LEAST_COEFFICIENT else 0.0
 
 
-class _Samples:
+class Samples:
     """Sums of a ridge regression for each role, and samples that are not in them yet. See `Sums` for the attributes."""
 
     def __init__(self, game: Game) -> None:
@@ -652,16 +652,37 @@ class _Samples:
         nodes, edges, movers = nodes[keep], edges[keep], arrays.nodes[parents[keep], MOVER]
         means, weights = arrays.sums[edges] / arrays.visits[edges], np.sqrt(visits[keep])
         values = (1.0 - minimax) * means + minimax * arrays.guesses[edges]
-        rows = max(_FEWEST_ROWS, _MOST_OPERATIONS // self.moments.shape[1] ** 2)
         for role in np.unique(movers).tolist():
             own = movers == role
             states, targets, shares = arrays.states[nodes[own]], values[own], weights[own]
             if before is not None:
-                self.squares += _squares(before(states, role), means[own], shares)
-            for first in range(0, len(states), rows):
-                part = slice(first, first + rows)
-                self._parts.append((role, states[part], targets[part], shares[part]))
+                self.measure(before, role, states, means[own], shares)
+            self.add_positions(role, states, targets, shares)
         self.num += len(nodes)
+
+    def measure(
+        self,
+        value: LinearValue,
+        role: int,
+        states: NDArray[np.uint64],
+        results: NDArray[np.float64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Add squares of the errors of a value in positions after moves of a role to those of `determination`."""
+        self.squares += _squares(value(states, role), results, weights)
+
+    def add_positions(
+        self,
+        role: int,
+        states: NDArray[np.uint64],
+        targets: NDArray[np.float64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Take positions after moves of a role, with their values and weights, float64[n] each."""
+        rows = max(_FEWEST_ROWS, _MOST_OPERATIONS // self.moments.shape[1] ** 2)
+        for first in range(0, len(states), rows):
+            part = slice(first, first + rows)
+            self._parts.append((role, states[part], targets[part], weights[part]))
 
     def absorb(self) -> bool:
         """Add a part of the samples to the sums, which takes some milliseconds; return False if none are left."""

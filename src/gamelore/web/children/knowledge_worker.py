@@ -354,9 +354,9 @@ class KnowledgeWorker:
             key: hash of the rules, the beginning of one, or the name of the game
 
         Returns:
-            The fields of `LessonSummary`, and `roles`, `simulations`, `informed`, `likeness`, `generations`, `tests`
-            (`what`, `against`, `rounds`, `score`, `verdict`, `why`), `opponents`, `weights` (the largest ones of each
-            role) and `svg` (the weights on boards; "" for none).
+            The fields of `LessonSummary`, and `roles`, `simulations`, `informed`, `likeness`, `generations`,
+            `fidelity`, `tests` (`what`, `against`, `rounds`, `score`, `verdict`, `why`), `opponents`, `weights` (the
+            largest ones of each role) and `svg` (the weights on boards; "" for none).
         """
         with _opened(store) as opened:
             lessons = Lessons(opened)
@@ -371,6 +371,7 @@ class KnowledgeWorker:
             "informed": lesson.informed,
             "has_own_value": lesson.has_own_value,
             "likeness": lesson.variant[1] if lesson.variant else None,
+            "fidelity": lesson.fidelity,
             "generations": [generation._asdict() for generation in lesson.generations],
             "tests": list(_tests(rows, lesson.tests)),
             "opponents": {role: dict(posterior) for role, posterior in lesson.opponents.items()},

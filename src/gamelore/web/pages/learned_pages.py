@@ -389,6 +389,11 @@ def _draw_weights(lesson: Row) -> None:
         "What each fact adds to the value of a position for a role, in points. Blue is good for the role, red is bad. "
         "Each picture shows one kind of piece; the number stands where the piece stands."
     )
+    if lesson["fidelity"] is not None:
+        faint(
+            "A network values positions, which knows more than such sums. These are the weights that are nearest to "
+            f"it: they explain {lesson['fidelity']:.0%} of its values."
+        )
     wide_picture(lesson["svg"])
     with ui.expansion("The largest weights as a table").props("dense").classes("w-full"):
         rows = [{**row, "id": number} for number, row in enumerate(lesson["weights"])]
