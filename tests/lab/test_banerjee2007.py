@@ -130,6 +130,7 @@ def test_every_claim_has_a_row_with_its_settings(small: ReportPaths) -> None:
     assert row["runs"] == "3", "as many as the limit allows"
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_running_again_plays_nothing_and_finds_the_same(small: ReportPaths) -> None:
     before = (small.folder / "claims.csv").read_bytes()
     again = reproduce(
@@ -177,6 +178,7 @@ def test_runs_are_the_same_in_a_longer_experiment(small: ReportPaths, tmp_path: 
         assert np.array_equal(store.rewards(name, RUNS), first.rewards(name))
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_demo(tmp_path: Path) -> None:
     paths = demo(tmp_path, runs=2, matches=20, workers=1, progress=False)
     assert paths.html.parent == tmp_path
@@ -337,6 +339,7 @@ def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert {row["claim"] for row in csv.DictReader(file)} == load_claims().claims.keys()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_claims_of_the_paper_have_their_own_runs_with_and_without_headroom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -416,6 +416,7 @@ def test_a_small_run_of_everything(small: ReportPaths) -> None:
     assert "morris" not in small.headline
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_without_verdicts_the_headline_has_the_committed_ones(tmp_path: Path) -> None:
     report = reproduce(tmp_path, core=True, **SMALL)
     assert "(too few runs) % (the paper 82: verdict of 200 runs: contradicted, 43.0 [41.3, 44.6])" in report.headline
@@ -423,6 +424,7 @@ def test_without_verdicts_the_headline_has_the_committed_ones(tmp_path: Path) ->
     assert "| preliminary | the project's verdict |" in report.markdown.read_text()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_both_readings_in_one_report(tmp_path: Path) -> None:
     report = reproduce(tmp_path, "both", core=True, **SMALL)
     readings = {(row["claim"], row["reading"]) for row in rows(tmp_path / "claims.csv")}
@@ -484,6 +486,7 @@ def test_what_was_met_is_possible(small: ReportPaths) -> None:
     assert "a mistake of the program" not in words
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_running_again_makes_no_run_and_finds_the_same(small: ReportPaths) -> None:
     before = (small.folder / "claims.csv").read_bytes()
     again = reproduce(small.folder, verdicts=True, **SMALL)
@@ -500,6 +503,7 @@ def test_other_settings_and_other_code_are_refused(small: ReportPaths, monkeypat
         reproduce(small.folder, **SMALL)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_run_that_broke_off_goes_on_where_it_stopped(
     small: ReportPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,10 +124,12 @@ def clustered_interval(samples: ArrayLike, clusters: Sequence[Hashable], level: 
 
 def share_interval(hits: int, num: int) -> Interval:
     """Return the exact (Clopper-Pearson) interval of the share hits / num, within 0 to 1."""
-    from scipy import stats
+    from scipy.special import betaincinv
 
-    bounds = stats.binomtest(hits, num).proportion_ci(LEVEL, "exact")
-    return Interval(hits / num, float(bounds.low), float(bounds.high), num)
+    tail = (1 - LEVEL) / 2
+    low = float(betaincinv(hits, num - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, num - hits, 1 - tail)) if hits < num else 1.0
+    return Interval(hits / num, low, high, num)
 
 
 def complete_rounds(
@@ -161,15 +163,15 @@ def score_interval(scores: Sequence[float], clusters: Sequence[Hashable] | None 
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
     """Return the t-quantile of a two-sided interval."""
-    from scipy import stats
+    from scipy.special import stdtrit  # a third of the import of scipy.stats, and a thousand times faster
 
-    return float(stats.t.ppf((1 + level) / 2, freedom))
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def _two_sided_p(t: float, freedom: float) -> float:
-    from scipy import stats
+    from scipy.special import stdtr
 
-    return float(2 * stats.t.sf(abs(t), freedom))
+    return float(2 * stdtr(freedom, -abs(t)))
 
 
 def _half_width(values: Array, level: float = LEVEL) -> Array:
@@ -341,12 +343,12 @@ def cautious_spread(interval: Interval) -> float:
     The standard deviation of a few runs is often too small. If the number of further runs is computed from it, the
     interval is wider than wanted in about half of the cases (Browne 1995, Statistics in Medicine 14:1933).
     """
-    from scipy import stats
+    from scipy.special import chdtri
 
     if interval.num < 2:
         return 0.0
     freedom = interval.num - 1
-    return spread(interval) * math.sqrt(freedom / float(stats.chi2.ppf(0.2, freedom)))
+    return spread(interval) * math.sqrt(freedom / float(chdtri(freedom, 0.8)))
 
 
 def runs_for(deviation: float, half_width: float) -> int:
