@@ -10,7 +10,7 @@ from gamelore.game.engines import MOST_JOINT, Legal
 from gamelore.game.game import make
 from gamelore.gdl.syntax import parse
 
-MOST_POSITIONS = {"native": 300_000, "reasoner": 1_500}
+MOST_POSITIONS = {"native": 300_000, "reasoner": 700}
 
 
 def depth_within(counts, most):
