@@ -55,7 +55,10 @@ def commands(block: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("block", blocks("sh", [*PAGES, ROOT / "README.md"]))
 def test_the_commands_of_a_page_run(block: str, tmp_path: Path) -> None:
-    """A player server runs beside the commands after it; a person at the board always enters 1."""
+    """A player server runs beside the commands after it; a person at the board always enters 1.
+
+    What a reader lets run for a time ends after a second here.
+    """
     if "java" in block:
         pytest.skip("needs a program of others")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
@@ -68,7 +71,9 @@ def test_the_commands_of_a_page_run(block: str, tmp_path: Path) -> None:
     given: dict[str, Any] = {"shell": True, "cwd": tmp_path, "env": environment, "text": True}
     port = free_port()
     with ExitStack() as stack:
-        for command in (line.replace(PORT, port) for line in commands(block)):
+        for command in (
+            re.sub(r"--seconds \d\d+", "--seconds 1", line.replace(PORT, port)) for line in commands(block)
+        ):
             if command.startswith(SERVERS):
                 options = f"--port {port}" if command.startswith("gamelore serve") else "--port 0 --no-browser"
                 server = stack.enter_context(
