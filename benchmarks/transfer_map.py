@@ -7,7 +7,8 @@ those before:
     maps       the score of the map and the share of the weight that it carries, for all pairs
     contests   matches of all pairs with a share of at least LEAST_SHARE, and of OTHERS other pairs by lot
     replay     NUM_FINDINGS findings again, with fresh matches: gains and harms that are farthest from 50 %, in turn
-    report     DIR/transfer-map.csv, DIR/transfer-map.png, and tables of findings, and of the best and worst pairs
+    report     DIR/transfer-map.csv, DIR/transfer-map.png, DIR/findings.png, and tables of findings, and of the best and
+               worst pairs
 
 A finding is a pair whose carried value beats a taught one (a gain), or loses against a search without a value (a harm).
 The teachings are the samples. Findings are significant in one-sided tests by Benjamini & Hochberg at 5 %, over both
@@ -41,7 +42,7 @@ import long_runs
 from gamelore.errors import ExperimentError, counted
 from gamelore.lab.duel import families
 from gamelore.lab.experiment import SettingGrid, code_version, run_grid
-from gamelore.lab.figures import map_figure, save
+from gamelore.lab.figures import graph_figure, map_figure, save
 from gamelore.lab.results import ResultStore, Trial, store_path
 from gamelore.lab.stats import mean_interval
 from gamelore.lab.studies.map_study import (
@@ -329,6 +330,7 @@ def main(
             with (out / "transfer-map.csv").open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows([COLUMNS, *rows(pairs, settings, store)])
             draw([*names, *added], pairs, store, out)
+            draw_findings(best, store, out)
             print(f"{counted(len(best), 'finding')}", *table(chosen, store, fresh), sep="\n")
             print("", *extremes(settings, store), sep="\n")
         parts = {failures: store, fresh_failures: fresh}
@@ -347,6 +349,21 @@ def draw(names: Sequence[str], pairs: Iterable[Pair], store: ResultStore, out: P
         if own:
             scores[spot] = np.mean(own)
     save(map_figure(names, maps, scores), out / "transfer-map.png")
+
+
+def draw_findings(best: Sequence[Finding], store: ResultStore, out: Path) -> None:
+    """Draw the findings as a graph, the games of a family side by side. Where a pair has both, its gain is drawn."""
+    arrows = dict[tuple[str, str], float]()
+    for finding in sorted(best, key=lambda finding: finding.rival == "taught"):
+        source, target = finding.name.split("/")
+        arrows[source, target] = 100 * float(np.mean(teaching_scores(store, *finding)))
+    names = sorted({game for pair in arrows for game in pair}, key=family_key)
+    save(graph_figure(names, arrows), out / "findings.png")
+
+
+def family_key(game: str) -> tuple[int, str]:
+    """Return a key that sorts games by their families."""
+    return families().get(game, -1), game
 
 
 if __name__ == "__main__":

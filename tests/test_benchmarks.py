@@ -180,7 +180,7 @@ def test_the_transfer_map(tmp_path: Path) -> None:
     assert f"{len(rows)} pair" in done.stdout
     assert {row["source"] for row in rows} <= {"tictactoe", "connect3"}
     assert all(0 <= float(row["score"]) <= 1 and 0 <= float(row["share"]) <= 1 for row in rows)
-    assert (tmp_path / "map" / "transfer-map.png").exists()
+    assert {"transfer-map.png", "findings.png"} <= {file.name for file in (tmp_path / "map").iterdir()}
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Annotation
 
 from gamelore.lab import figures, stats
 from gamelore.lab.figures import (
@@ -17,6 +18,7 @@ from gamelore.lab.figures import (
     bar_figure,
     dot_figure,
     file_name,
+    graph_figure,
     learning_figure,
     sweep_figure,
 )
@@ -109,3 +111,15 @@ def test_a_figure_draws_itself_where_pyplot_is_not_imported() -> None:
     figure.add_subplot().plot([1, 2])
     for drawn in (figure, pickle.loads(pickle.dumps(figure))):
         assert drawn._repr_png_().startswith(b"\x89PNG")  # what IPython calls
+
+
+def test_the_graph_has_an_arrow_for_each_pair() -> None:
+    names = ["a", "b", "$c_1$"]
+    (axes,) = graph_figure(names, {("a", "b"): 90.0, ("b", "$c_1$"): 25.0}).axes
+    texts = [text.get_text() for text in axes.texts if text.get_text()]
+    assert texts == names
+    arrows = [text.arrow_patch for text in axes.texts if isinstance(text, Annotation)]
+    green, red = sorted(arrows, key=lambda arrow: -arrow.get_linewidth())
+    assert green.get_linewidth() > red.get_linewidth(), "90 is farther from 50 than 25"
+    assert green.get_edgecolor() != red.get_edgecolor()
+    assert graph_figure([], {}).axes, "without findings"

@@ -615,6 +615,37 @@ def map_figure(
     return figure
 
 
+def graph_figure(names: Sequence[str], arrows: Mapping[tuple[str, str], float]) -> Figure:
+    """Draw pairs of games as arrows between names on a circle, from source to target.
+
+    The farther a score is from 50 %, the thicker is its arrow; above, it is green, and below red.
+
+    names   of the games, in the order of the circle
+    arrows  scores in % by source and target
+    """
+    figure, (axes,) = _canvas(7.5, 7.5)
+    angles = {name: 2 * np.pi * number / max(len(names), 1) for number, name in enumerate(names)}
+    spots = {name: (float(np.cos(angle)), float(np.sin(angle))) for name, angle in angles.items()}
+    for (source, target), score in sorted(arrows.items(), key=lambda item: abs(item[1] - 50)):
+        axes.annotate(
+            "", spots[target], spots[source],
+            arrowprops={
+                "arrowstyle": "-|>", "connectionstyle": "arc3,rad=0.15", "shrinkA": 2, "shrinkB": 2,
+                "color": "#2c8a4b" if score > 50 else "#c9403a", "linewidth": 0.4 + abs(score - 50) / 25, "alpha": 0.7,
+            },
+        )  # fmt: skip
+    for name, (x, y) in spots.items():
+        degrees = np.degrees(angles[name])
+        is_left = 90 < degrees < 270
+        axes.text(
+            1.03 * x, 1.03 * y, printed(name), fontsize=6.5, color=CHART_INK, parse_math=False, va="center",
+            ha="right" if is_left else "left", rotation=degrees - 180 if is_left else degrees, rotation_mode="anchor",
+        )  # fmt: skip
+    axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal")
+    axes.axis("off")
+    return figure
+
+
 def _spectrum(goal: float) -> Any:
     """Return the colour of a goal, 0 to 100: from red to green."""
     from matplotlib import colormaps
