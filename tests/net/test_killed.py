@@ -16,7 +16,7 @@ from commands import run
 from gamelore.learning.store.knowledge import KnowledgeStore
 from wire import GAMELORE, PATIENCE, served
 
-MATCHES = 40
+MATCHES = 24
 
 
 def host(port: int, folder: Path) -> subprocess.Popen[str]:
@@ -69,7 +69,7 @@ def test_a_player_killed_and_started_again(tmp_path: Path) -> None:
     options = ("--player", "baseline", "--knowledge", store)
     with served(*options) as (player, port):
         playing = host(port, folder)
-        wait_for_records(folder, 10)
+        wait_for_records(folder, 6)
         os.kill(player.pid, signal.SIGKILL)
         player.wait(PATIENCE)
     with served(*options, "--port", port):
@@ -88,7 +88,7 @@ def test_a_host_killed_and_started_again(tmp_path: Path) -> None:
     store, folder = tmp_path / "knowledge.db", tmp_path / "series"
     with served("--player", "baseline", "--knowledge", store) as (_, port):
         first = host(port, folder)
-        wait_for_records(folder, 10)
+        wait_for_records(folder, 6)
         first.kill()
         first.communicate()
         assert len(records(folder)) < MATCHES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,16 @@ from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.learning.store.schema import Afterstate, MatchRow
 from wire import hosting, serving
 
-MATCHES = 30
+MATCHES = 15
 SEED = 11
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a learner of tictactoe, from which others transfer."""
+    store = tmp_path_factory.mktemp("taught") / "knowledge.db"
+    run("learn", "tictactoe", "--matches", 40, "--knowledge", store)
+    return store
 
 
 def learned(path: Path, game: str) -> tuple[list[MatchRow], list[Afterstate]]:
@@ -30,10 +39,10 @@ def learned(path: Path, game: str) -> tuple[list[MatchRow], list[Afterstate]]:
         ("lookahead:heuristic=maxmax", ["--learner", "lookahead", "--heuristic", "maxmax"]),
     ],
 )
-def test_the_curve_over_the_wire_is_the_one_in_process(tmp_path: Path, player: str, options: list[str]) -> None:
-    here, there = tmp_path / "here.db", tmp_path / "there.db"
-    for store in (here, there):
-        run("learn", "tictactoe", "--matches", 40, "--knowledge", store)
+def test_the_curve_over_the_wire_is_the_one_in_process(
+    taught: Path, tmp_path: Path, player: str, options: list[str]
+) -> None:
+    here, there = (shutil.copy(taught, tmp_path / name) for name in ("here.db", "there.db"))
     run("learn", "connect3", *options, "--matches", MATCHES, "--seed", SEED, "--knowledge", here)
     with serving("--player", player, "--knowledge", there, "--opponent", "egreedy", "--seed", SEED) as port:
         told = hosting(
