@@ -27,7 +27,9 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 from typing import Any
+from unittest.mock import patch
 
+import commands
 from gamelore.gdl.syntax import parse
 from gamelore.learning.store.knowledge import KnowledgeStore
 from gamelore.matches.match import MatchRecord
@@ -277,29 +279,40 @@ def _material(word: str) -> Path:
         if word == "STORE":
             base_store(place)
         elif word == "STORE.json":
-            assert run("knowledge export DISK/k.json --knowledge STORE", _materials()).returncode == 0
+            run_here("knowledge export DISK/k.json --knowledge STORE", _materials())
         else:
             words = JOBS["transfer"].words.replace("DISK/t", "DISK/experiment")
-            assert run(words, _materials()).returncode == 0
+            run_here(words, _materials())
     return place
 
 
 def run(words: str, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command of gamelore that writes to this folder."""
+    """Run a command of gamelore that writes to this folder, in a process of its own."""
+    environment = {**os.environ, **_variables(words, folder)}
+    return subprocess.run(
+        [*GAMELORE, *_arguments(words, folder)],
+        **dict(capture_output=True, text=True, timeout=LONGEST, env=environment, cwd=folder.parent.parent),
+        **options,
+    )
 
+
+def run_here(words: str, folder: Path) -> None:
+    """Run the same command in this process, which has imported all that it needs; assert that it succeeds."""
+    with patch.dict(os.environ, _variables(words, folder)):
+        commands.run(*_arguments(words, folder))
+
+
+def _variables(words: str, folder: Path) -> dict[str, str]:
+    return {"GAMELORE_CACHE": str(folder)} if words == JOBS["cache"].words else {}
+
+
+def _arguments(words: str, folder: Path) -> list[str]:
     def filled(match: re.Match[str]) -> str:
         if match[0] == "DISK":
             return str(folder)
         return str(min(os.sched_getaffinity(0)) if match[0] == "CORE" else _material(match[0]))
 
-    command = [
-        *GAMELORE,
-        *(re.sub(r"\b(DISK|CORE|STORE\.json|STORE|EXPERIMENT)\b", filled, word) for word in words.split()),
-    ]
-    environment = {**os.environ, **({"GAMELORE_CACHE": str(folder)} if words == JOBS["cache"].words else {})}
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=LONGEST, env=environment, cwd=folder.parent.parent, **options
-    )
+    return [re.sub(r"\b(DISK|CORE|STORE\.json|STORE|EXPERIMENT)\b", filled, word) for word in words.split()]
 
 
 @cache
@@ -308,8 +321,7 @@ def _reference(name: str) -> tuple[Any, int]:
     job = JOBS[name]
     with disk() as folder:
         job.before(folder)
-        done = run(job.words, folder)
-        assert done.returncode == 0, done.stderr
+        run_here(job.words, folder)
         return job.result(folder), used(folder)
 
 
@@ -336,8 +348,7 @@ def assert_nothing_is_lost(example: dict[str, Any]) -> None:
         if done.returncode:
             target.mkdir(parents=True, exist_ok=True)
             kept = num_matches(target) if job.adds else 0
-            again = run(job.words, target)
-            assert again.returncode == 0, (done.stderr, again.stderr)
+            run_here(job.words, target)
             if kept:
                 assert num_matches(target) == kept + sum(len(learner[1]) for learner in expected)
                 return

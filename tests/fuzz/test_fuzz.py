@@ -6,7 +6,8 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -22,7 +23,7 @@ import scrambling
 from agreement import assert_agreement, walk
 from evaluators import Gates, Make, Plainly, Unfit, eagerly, program_of
 from fuzz import running
-from fuzz.fuzzer import FOUND, Example, Fuzzer, load, store
+from fuzz.fuzzer import FOUND, Check, Example, Fuzzer, load, store
 from fuzz.fuzzers import EVERY, FUZZERS, texts
 from gamelore import rulesheets
 from gamelore.circuit.aig import Builder
@@ -33,8 +34,8 @@ from random_programs import rulesheet
 from reducing import reduced, reduced_sheet
 
 EXAMPLES = dict(
-    **dict(programs=8, mutants=5, matches=10, proofs=8, circuits=3, parser=25, names=5, order=8),
-    **dict(floods=10, imports=20, messages=2, kills=1, sheets=3, stores=6, disks=1, rivals=1, actions=60, pickles=1),
+    **dict(programs=4, mutants=4, matches=4, proofs=4, circuits=3, parser=15, names=5, order=6),
+    **dict(floods=4, imports=8, messages=1, kills=1, sheets=2, stores=3, disks=1, rivals=1, actions=40, pickles=1),
     pages=1,
 )
 LONG = {"kills", "rivals"}  # an example takes a quarter of a minute
@@ -58,9 +59,16 @@ def test_a_few_examples(name: str) -> None:
         holds()
 
 
+@pytest.fixture(scope="module")
+def check_of() -> Iterator[Callable[[str], Check]]:
+    """The check of each fuzzer; what takes long to start for it is started once for all examples."""
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(EVERY[name].checking()))
+
+
 @pytest.mark.parametrize("path", sorted(FOUND.rglob("*.*")), ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_what_was_found(path: Path) -> None:
-    EVERY[path.parent.name].check(load(path))
+def test_what_was_found(check_of: Callable[[str], Check], path: Path) -> None:
+    check_of(path.parent.name)(load(path))
 
 
 @pytest.mark.parametrize("name", rulesheets.names())
@@ -242,16 +250,16 @@ def test_random_rulesheets_have_everything_that_rules_may_have() -> None:
 
 
 def test_random_rulesheets_are_played() -> None:
-    walks = [walk(Plainly(syntax.parse(rulesheet(Random(seed))))) for seed in range(40)]
-    assert sum(len(walked.states) > 1 for walked in walks) > 20
-    assert sum(len(walked.steps) for walked in walks) > 150
+    walks = [walk(Plainly(syntax.parse(rulesheet(Random(seed))))) for seed in range(20)]
+    assert sum(len(walked.states) > 1 for walked in walks) > 10
+    assert sum(len(walked.steps) for walked in walks) > 75
 
 
 @pytest.mark.parametrize("rewriting", [rewrite, rewrite_for_a_state])
 def test_eager_rewriting_leaves_its_mark(rewriting: Callable[[syntax.Rulesheet], syntax.Rulesheet]) -> None:
     """What keeps rewriting from small sheets must be what `eagerly` changes."""
     new: Counter[str] = Counter()
-    for seed in range(15):
+    for seed in range(10):
         sheet = syntax.parse(rulesheet(Random(seed)))
         known = {atom.name for rule in sheet.rules for atom in (rule.head, *syntax.body_atoms(rule))}
         with eagerly():

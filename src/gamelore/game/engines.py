@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -335,19 +336,29 @@ class ReasonerEngine:
     def legal(self, states: States) -> Legal:
         """See NativeEngine.legal."""
         answers = self._answers(states)
-        legal = [() if answer.terminal else moves for answer in answers for moves in answer.legal.values()]
+        numbers = states[:, 0].tolist()
+        different = dict(zip(numbers, answers, strict=True))
+        actions_of = {number: self._actions(answer) for number, answer in different.items()}
+        legal = [actions for number in numbers for actions in actions_of[number]]
         offsets = np.cumsum([0, *map(len, legal)], dtype=np.int64)
-        actions = np.array([self._moves.number(move) for moves in legal for move in moves], np.int32)
+        actions = np.array(list(chain.from_iterable(legal)), np.int32)
         return Legal(offsets, actions, np.array([answer.terminal for answer in answers], np.bool_))
 
+    def _actions(self, answer: StateAnswer) -> list[list[int]]:
+        """Return the action indices of the legal moves of each role; none in a terminal state."""
+        return [[] if answer.terminal else list(map(self._moves.number, moves)) for moves in answer.legal.values()]
+
     def next(self, states: States, joint: NDArray[np.int32]) -> States:
-        """See NativeEngine.next."""
+        """See NativeEngine.next. Equal pairs of state and joint move, as at the start of random matches, count once."""
+        pairs = list(zip(states[:, 0].tolist(), map(tuple, joint.tolist()), strict=True))
+        after = dict.fromkeys(pairs, 0)
         joint_moves: Iterator[Joint] = (
             {role: self._moves.items[action] for role, action in zip(self.roles, actions, strict=True)}
-            for actions in joint.tolist()
+            for _, actions in after
         )
-        successors = self.reasoner.successors(self._states(states), joint_moves)
-        return np.array(list(map(self._number, successors)), np.uint64).reshape(-1, 1)
+        successors = self.reasoner.successors((self._sets.items[number] for number, _ in after), joint_moves)
+        after = dict(zip(after, map(self._number, successors), strict=True))
+        return np.array([after[pair] for pair in pairs], np.uint64).reshape(-1, 1)
 
     def try_first_ply(self) -> None:
         """Evaluate the first state and one joint move. Raise GroundingError if this exceeds the limits."""
