@@ -179,7 +179,10 @@ def main(
         raise typer.BadParameter("expected games, got none; name some with --game, or a list for the lot with --games")
     if games is not None and not names:
         names = games_by_lot(json.loads(games.read_text()), folder, runs, out.with_suffix(".json"))
-    rows: list[Row] = list(csv.DictReader(out.open(newline="", encoding="utf-8"))) if out.exists() else []
+    rows: list[Row] = []
+    if out.exists():
+        with out.open(newline="", encoding="utf-8") as file:
+            rows += csv.DictReader(file)
     if others := {str(row.get("version")) for row in rows} - {version}:
         raise ExperimentError(f"expected rows of {version}, got {', '.join(others)} in {out}; choose another file")
     failures = 0

@@ -19,6 +19,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import gamelore
 from gamelore.errors import ExperimentError, GameloreError
@@ -51,6 +53,18 @@ def script_of(monkeypatch: pytest.MonkeyPatch) -> Scripts:
     return lambda name: runpy.run_path(str(BENCHMARKS / name))
 
 
+@pytest.fixture
+def invoked(script_of: Scripts) -> Callable[..., Any]:
+    """Run a benchmark in this process, for the second runs of a test; return the result with stdout and stderr."""
+
+    def invoke(name: str, *arguments: object) -> Any:
+        app = typer.Typer()
+        app.command()(script_of(name)["main"])
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
 def test_network(tmp_path: Path) -> None:
     table = tmp_path / "rows.csv"
     options = ["--matches", "2", "--repeats", "1", "--csv", str(table)]
@@ -68,22 +82,23 @@ def test_parts() -> None:
     assert "| pegsolitaire |" not in done.stdout
 
 
-def test_cores(tmp_path: Path) -> None:
+def test_cores(tmp_path: Path, invoked: Callable[..., Any]) -> None:
     sheets, table = Path(gamelore.__file__).parent / "rulesheets", tmp_path / "rows.csv"
     given = [sheets, "--games", "connectfour", "--seconds", "0.01", "--teaching", "1000", "--matches", "2"]
-    command = [sys.executable, BENCHMARKS / "cores.py", *given, "--csv", table]
+    given += ["--csv", table]
+    command = [sys.executable, BENCHMARKS / "cores.py", *given]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "| connectfour | 1 |" in done.stdout
     rows = table.read_text(encoding="utf-8")
     assert [row.split(",")[5] for row in rows.splitlines()] == ["number", "0", "1"]
-    subprocess.run(command, check=True, capture_output=True)
+    assert invoked("cores.py", *given).exit_code == 0
     assert table.read_text(encoding="utf-8") == rows, "both matches are in the table already"
     table.write_text(rows.replace(rows.splitlines()[1].split(",")[4], "older"), encoding="utf-8")
-    older = subprocess.run([*command, "--version", "older"], check=True, capture_output=True, text=True)
+    older = invoked("cores.py", *given, "--version", "older")
+    assert older.exit_code == 0
     assert older.stdout == done.stdout, "the rows of an earlier version are apart"
     table.write_text("game,score\nconnectfour,1\n", encoding="utf-8")
-    refused = subprocess.run(command, capture_output=True, text=True)
-    assert "expected the columns game, seconds" in refused.stderr
+    assert "expected the columns game, seconds" in str(invoked("cores.py", *given).exception)
 
 
 def test_a_table_that_exists_and_is_empty_gets_its_columns(tmp_path: Path, script_of: Scripts) -> None:
@@ -94,14 +109,15 @@ def test_a_table_that_exists_and_is_empty_gets_its_columns(tmp_path: Path, scrip
     assert script["read"](table) == [{"game": "a", "number": "0"}, {"game": "a", "number": "1"}]
 
 
-def test_puzzles(tmp_path: Path) -> None:
+def test_puzzles(tmp_path: Path, invoked: Callable[..., Any]) -> None:
     sheets, table = Path(gamelore.__file__).parent / "rulesheets", tmp_path / "rows.csv"
-    command = [sys.executable, BENCHMARKS / "puzzles.py", sheets, "--seconds", "30", "--csv", table]
-    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    given = [sheets, "--seconds", "30", "--csv", table]
+    subprocess.run([sys.executable, BENCHMARKS / "puzzles.py", *given], check=True, capture_output=True, cwd=tmp_path)
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["sheet"], row["goal"], row["proved"]) for row in rows] == [("pegsolitaire", "100", "True")]
-    again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True)
+    again = invoked("puzzles.py", *given)
+    assert again.exit_code == 0
     assert "| pegsolitaire |" not in again.stdout, "it is in the table already"
     assert "1 of 1 sheets solved to 100" in again.stdout
 
@@ -152,7 +168,7 @@ def test_clicks(tmp_path: Path) -> None:
     assert "2 of 2 sheets with at least 95%" in done.stdout
 
 
-def test_the_transfer_map(tmp_path: Path) -> None:
+def test_the_transfer_map(tmp_path: Path, invoked: Callable[..., Any]) -> None:
     """A lesson that has not ended a generation is left out; so there are 0 to 2 pairs."""
     sheets, memory = tmp_path / "sheets", tmp_path / "memory"
     sheets.mkdir()
@@ -171,10 +187,8 @@ def test_the_transfer_map(tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=ENVIRONMENT)
     (teachings,) = (memory / "teachings").iterdir()
     folders = ["--memory", memory, "--teachings", teachings, "--out", tmp_path / "map"]
-    command = [sys.executable, BENCHMARKS / "transfer_map.py", *given, *folders]
-    done = subprocess.run(
-        [*command, "--stage", "report"], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
-    )
+    done = invoked("transfer_map.py", *given, *folders, "--stage", "report")
+    assert done.exit_code == 0
     with (tmp_path / "map" / "transfer-map.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert f"{len(rows)} pair" in done.stdout
@@ -291,7 +305,7 @@ def test_maps_are_made_for_sources_that_are_added(
     assert made == [("b", "a"), ("a", "b"), ("c", "a"), ("c", "b"), ("a", "c"), ("b", "c")]
 
 
-def test_the_map_of_features(tmp_path: Path) -> None:
+def test_the_map_of_features(tmp_path: Path, invoked: Callable[..., Any]) -> None:
     """Two small games of a folder, each after the other; a second call plays nothing more."""
     sheets = tmp_path / "sheets"
     sheets.mkdir()
@@ -312,15 +326,17 @@ def test_the_map_of_features(tmp_path: Path) -> None:
         "1",
     ]
     command = [sys.executable, BENCHMARKS / "feature_map.py", *given]
-    for _ in range(2):
-        done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
-        assert done.stderr.splitlines() == ["1 of 2 sources", "2 of 2 sources"]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    again = invoked("feature_map.py", *given)
+    assert again.exit_code == 0
+    for told in (done, again):
+        assert told.stderr.splitlines() == ["1 of 2 sources", "2 of 2 sources"]
     table = (tmp_path / "out" / "feature-map.csv").read_text().splitlines()
     assert [row.split(",")[:2] for row in table[1:]] == [["losetictactoe", "tictactoe"], ["tictactoe", "losetictactoe"]]
     assert (tmp_path / "out" / "feature-map.png").exists()
 
 
-def test_growth(tmp_path: Path) -> None:
+def test_growth(tmp_path: Path, invoked: Callable[..., Any]) -> None:
     sheet = shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
     given = [
         Path(sheet).parent,
@@ -332,21 +348,21 @@ def test_growth(tmp_path: Path) -> None:
         "0,1",
         "--pairs",
         "1",
+        *("--startclock", "0.2", "--runs", "2", "--workers", "2"),
     ]
-    command = [sys.executable, BENCHMARKS / "growth.py", *given, "--runs", "2", "--workers", "2"]
+    command = [sys.executable, BENCHMARKS / "growth.py", *given]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     assert "| tictactoe | without | " in done.stdout
     assert "| all games | without | " in done.stdout
     assert "| tictactoe | minimax:depth=2 | " in done.stdout
     assert "| tictactoe | 1 | 2 | " in done.stdout, "what two runs used after a startclock"
     assert (tmp_path / "out" / "growth.png").exists()
-    again = subprocess.run(
-        [*command, "--report"], check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
-    )
+    again = invoked("growth.py", *given, "--report")
+    assert again.exit_code == 0
     assert again.stdout == done.stdout
 
 
-def test_recognition(tmp_path: Path) -> None:
+def test_recognition(tmp_path: Path, invoked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     table, sheet = tmp_path / "rows.csv", shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
     given = [Path(sheet).parent, "--out", table, "--game", "tictactoe", "--series", "1", "--runs", "2"]
     command = [sys.executable, BENCHMARKS / "recognition.py", *given]
@@ -356,7 +372,9 @@ def test_recognition(tmp_path: Path) -> None:
     assert len(rows) == 5 * (8 + 3)
     assert not table.with_suffix(".missing").exists()
     assert "| 5 | " in done.stdout
-    again = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    monkeypatch.setenv("GAMELORE_KNOWLEDGE", "")  # so that what the script sets is gone after the test
+    again = invoked("recognition.py", *given)
+    assert again.exit_code == 0
     assert again.stdout.splitlines() == done.stdout.splitlines()[-len(again.stdout.splitlines()) :]
 
 
@@ -401,25 +419,26 @@ def test_series_of_a_killed_run_are_whole(tmp_path: Path, script_of: Scripts, mo
     assert len(used) == 1
 
 
-def test_memory(tmp_path: Path) -> None:
+def test_memory(tmp_path: Path, invoked: Callable[..., Any]) -> None:
     """The table is empty as long as there are no contests."""
     sheets = tmp_path / "sheets"
     sheets.mkdir()
     for name in ("tictactoe", "goofspiel"):
         shutil.copy(gamelore.rulesheets.path(name), sheets)
-    command = [sys.executable, BENCHMARKS / "memory.py", sheets, "--out", tmp_path / "out", "--study", "0.3"]
-    options = ["--teachings", "2"]
-    for stage in ("study", "report"):
-        given = [*command, *options, "--stage", stage]
-        done = subprocess.run(given, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
-        assert done.stdout.splitlines()[-1] == "2 teachings", (
+    given = [sheets, "--out", tmp_path / "out", "--study", "0.3"]
+    options = ["--teachings", "2", "--stage"]
+    command = [sys.executable, BENCHMARKS / "memory.py", *given, *options, "study"]
+    first = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
+    done = invoked("memory.py", *given, *options, "report")
+    assert done.exit_code == 0
+    for told in (first, done):
+        assert told.stdout.splitlines()[-1] == "2 teachings", (
             "no long ones, because tictactoe is solved; in goofspiel, both choose at the same time"
         )
     assert json.loads((tmp_path / "out" / "solved.json").read_text()) == ["tictactoe"]
-    given = [*command, "--stage", "contests", "--version", "other"]
-    failed = subprocess.run(given, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
-    assert failed.returncode == 1
-    assert "expected results of gamelore other" in failed.stderr, "else all teachings would be made anew"
+    failed = invoked("memory.py", *given, "--stage", "contests", "--version", "other")
+    assert failed.exit_code == 1
+    assert "expected results of gamelore other" in str(failed.exception), "else all teachings would be made anew"
     assert "| known |" not in done.stdout
     assert "perhaps worse: none" in done.stdout
 
@@ -662,21 +681,19 @@ def test_tactics(tmp_path: Path) -> None:
     assert done.returncode == (asked - wrong < 0.95 * asked)
 
 
-def test_openspiel_matches(shared: Path, tmp_path: Path) -> None:
+def test_openspiel_matches(shared: Path, tmp_path: Path, invoked: Callable[..., Any]) -> None:
     pytest.importorskip("pyspiel", reason="open_spiel is not installed")
     script, sheets = BENCHMARKS / "openspiel_matches.py", ["--sheets", shared / "games"]
     command = [sys.executable, script, *sheets, "--check", "--matches", "2"]
     done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT)
     assert done.stdout.count(" positions compared, equal") == 5
-    unknown = subprocess.run(
-        [*command, "--games", "hexx,hex"], capture_output=True, cwd=tmp_path, text=True, env=ENVIRONMENT
-    )
-    assert unknown.returncode == 2
+    unknown = invoked(script.name, *sheets, "--check", "--games", "hexx,hex")
+    assert unknown.exit_code == 2
     assert "got hexx" in unknown.stderr
     table = tmp_path / "rows.csv"
     options = ["--games", "breakthroughSmall", "--seconds", "0.001", "--matches", "2", "--csv", table]
-    for _ in range(2):
-        subprocess.run([sys.executable, script, *sheets, *options], check=True, cwd=tmp_path, env=ENVIRONMENT)
+    subprocess.run([sys.executable, script, *sheets, *options], check=True, cwd=tmp_path, env=ENVIRONMENT)
+    assert invoked(script.name, *sheets, *options).exit_code == 0
     with table.open(encoding="ascii", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["number"] for row in rows] == ["0", "1"], "the second run has nothing to play"
@@ -726,7 +743,7 @@ def test_deviations_between_games_and_teachings(script_of: Scripts) -> None:
     assert deviations([teachings[:1] for teachings in scores]) == (None, None, pytest.approx(200**0.5))
 
 
-def test_lessons(tmp_path: Path) -> None:
+def test_lessons(tmp_path: Path, invoked: Callable[..., Any]) -> None:
     """A store with one lesson has no games of the other kinds. A second run goes on with it and teaches no more."""
     shutil.copy(gamelore.rulesheets.path("tictactoe"), tmp_path)
     store = ["--games", "1", "--seconds", "0.1", "--store", tmp_path / "store.db"]
@@ -741,7 +758,8 @@ def test_lessons(tmp_path: Path) -> None:
     assert [(row["kind"], row["match"]) for row in rows["startclocks"]] == [(kind, n) for kind in found for n in (1, 2)]
     assert all(row["retrieval"] > 0 for row in rows["startclocks"])
     assert max(row["teaching"] for row in rows["startclocks"] if row["kind"] == "unrelated") > 0.1
-    again = subprocess.run([*command, "--drawn", "0"], check=True, capture_output=True, text=True, env=ENVIRONMENT)
+    again = invoked("lessons.py", *command[2:], "--drawn", "0")
+    assert again.exit_code == 0
     assert json.loads(again.stdout) == {**rows, "retrievals": [], "startclocks": []}
     assert "1 of 1 lessons" in done.stderr
     assert not again.stderr
