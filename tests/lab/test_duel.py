@@ -228,14 +228,17 @@ def test_a_late_move_is_an_event_and_the_next_match_goes_on(tmp_path: Path) -> N
 
 
 def test_a_player_that_is_still_busy_after_its_match_is_killed(tmp_path: Path) -> None:
-    """The next match has a new process; else its START would wait behind the old move."""
+    """The next match has a new process; else its START would wait behind the old move.
+
+    The matches begin after four plies, so that few moves are waited for.
+    """
     code = "import os, time\nimport numpy as np\nfrom gamelore.players.player import Player\nclass Hanging(Player):\n"
     code += "    def begin(self, role, started): pass\n    def choose(self, turn):\n"
     code += f"        mark = {str(tmp_path / 'mark')!r}\n        is_first = not os.path.exists(mark)\n"
     code += "        open(mark, 'w').close()\n        time.sleep(600 if is_first else 0)\n"
     code += "        return np.zeros(len(turn.rows), np.int32)\n"
     (tmp_path / "hanging.py").write_text(code)
-    options: dict[str, Any] = {"startclock": 30, "playclock": 1, "extra": 0.0, "shares_core": False}
+    options: dict[str, Any] = {"startclock": 30, "playclock": 1, "extra": 0.0, "shares_core": False, "opening_plies": 4}
     duel = make(tmp_path / "out", "random", f"{tmp_path / 'hanging.py'}:Hanging", 2, cores=[CORE] * 2, **options)
     (score,) = run(duel)
     first, second = score.matches.values()
@@ -361,13 +364,13 @@ def test_logs_of_faulty_matches_are_kept(tmp_path: Path) -> None:
 
 
 def test_players_may_think_in_the_startclock_and_in_the_time_of_others(tmp_path: Path) -> None:
-    """Each player needs 0.3 seconds for a move, in which the other one thinks."""
+    """Each player needs 0.15 seconds for a move, in which the other one thinks."""
     code = "import time\nimport numpy as np\nfrom gamelore.players.player import Player\nclass Eager(Player):\n"
     code += "    times = [0, 0]\n    def begin(self, role, started): pass\n"
     code += "    def prepare(self, game, role): self.times[0] += 1\n"
     code += "    def ponder(self, turn):\n        self.times[1] += 1\n        time.sleep(0.02)\n        return True\n"
     code += f"    def choose(self, turn):\n        print(self.times, file=open({str(tmp_path / 'told')!r}, 'a'))\n"
-    code += "        time.sleep(0.3)\n        return np.zeros(len(turn.rows), np.int32)\n"
+    code += "        time.sleep(0.15)\n        return np.zeros(len(turn.rows), np.int32)\n"
     (tmp_path / "eager.py").write_text(code)
     spec = f"{tmp_path / 'eager.py'}:Eager"
     options: dict[str, Any] = {"startclock": 1, "playclock": 5, "shares_core": False, "cores": [CORE] * 2}
@@ -547,20 +550,20 @@ def test_seats_load_the_game_within_the_limits_of_the_duel(tmp_path: Path) -> No
 
 def test_a_game_that_fails_leaves_the_others_alone_and_is_tried_again(tmp_path: Path) -> None:
     """The players cannot load connect3 at first, and tictactoe is over after the nine plies of its openings."""
-    duel = make(tmp_path, "random", "random", 4, ["connect3", "tictactoe", "connectfour"], opening_plies=9)
+    duel = make(tmp_path, "random", "random", 2, ["connect3", "tictactoe", "connectfour"], opening_plies=9)
     duel.games[0].limits = Limits(seconds=0)
     told: list[tuple[int, int]] = []
     scores = asyncio.run(duel.run(lambda done, total: told.append((done, total))))
     assert list(duel.failures) == ["connect3", "tictactoe"]
     assert "the game to load within 0 s" in str(duel.failures["connect3"])
     assert "expected an opening of 9 plies after which tictactoe goes on" in str(duel.failures["tictactoe"])
-    assert [len(score.matches) for score in scores] == [0, 0, 4]
-    assert told[-1] == (4, 12)
+    assert [len(score.matches) for score in scores] == [0, 0, 2]
+    assert told[-1] == (2, 6)
     assert overall(scores) == scores[2].score
     duel.games[0].limits = Limits()
     scores = asyncio.run(duel.run())
     assert list(duel.failures) == ["tictactoe"]
-    assert [len(score.matches) for score in scores] == [4, 0, 4]
+    assert [len(score.matches) for score in scores] == [2, 0, 2]
 
 
 def test_a_store_that_fails_ends_the_duel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
