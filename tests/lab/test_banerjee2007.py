@@ -3,6 +3,7 @@
 import csv
 import math
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from gamelore.errors import ExperimentError
 from gamelore.lab.claims import Claim
 from gamelore.lab.experiment import SettingGrid
-from gamelore.lab.papers.banerjee2007 import READINGS, demo, reproduce
+from gamelore.lab.papers.banerjee2007 import READINGS, demo, measures, reproduce
 from gamelore.lab.papers.banerjee2007 import page as page_module
 from gamelore.lab.papers.banerjee2007 import plan as plan_module
 from gamelore.lab.papers.banerjee2007.measures import Cost, Evidence, Headroom, judge_claims
@@ -32,6 +33,14 @@ from gamelore.lab.results import Outcome, ResultStore, Trial
 
 pytestmark = pytest.mark.xdist_group("banerjee2007")  # so that the small run is made once
 RUNS, MATCHES = 2, 60
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_repeats() -> Iterator[None]:
+    """Measure the costs of learners only twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measures, "REPEATS", 2)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +139,8 @@ def test_every_claim_has_a_row_with_its_settings(small: ReportPaths) -> None:
     assert row["runs"] == "3", "as many as the limit allows"
 
 
-def test_running_again_plays_nothing_and_finds_the_same(small: ReportPaths) -> None:
+def test_running_again_plays_nothing_and_finds_the_same(small: ReportPaths, draw_only: Callable[[str], None]) -> None:
+    draw_only("nothing")
     before = (small.folder / "claims.csv").read_bytes()
     again = reproduce(
         small.folder, "figures", runs=RUNS, matches=MATCHES, workers=1, progress=False, verdicts=True, max_runs=3,
@@ -177,7 +187,8 @@ def test_runs_are_the_same_in_a_longer_experiment(small: ReportPaths, tmp_path: 
         assert np.array_equal(store.rewards(name, RUNS), first.rewards(name))
 
 
-def test_the_demo(tmp_path: Path) -> None:
+def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "SWEPT_MATCHES", (10, 30))
     paths = demo(tmp_path, runs=2, matches=20, workers=1, progress=False)
     assert paths.html.parent == tmp_path
     assert "2 runs" in paths.headline
@@ -302,7 +313,8 @@ def test_holms_correction_of_turns_includes_the_lookahead_of_equal_depth(store: 
     assert len(judged.findings) == 5
 
 
-def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw_only: Callable[[str], None]) -> None:
+    draw_only("headroom")
     monkeypatch.setattr(plan_module, "HEADROOM_GAMES", ("capturego3", "goofspiel"))
     given = {"runs": 5, "matches": MATCHES, "workers": 1, "progress": False, "parts": (), "headroom": True}
     made = reproduce(tmp_path, "figures", **given)
@@ -338,9 +350,10 @@ def test_a_small_headroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_claims_of_the_paper_have_their_own_runs_with_and_without_headroom(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw_only: Callable[[str], None]
 ) -> None:
     """The runs of --headroom have the same ids as those of the claims, and here they are 8 instead of 6."""
+    draw_only("nothing")
     monkeypatch.setattr(plan_module, "HEADROOM_GAMES", ("capturego3",))
     claims = load_claims()
     fewer = {name: replace(claim, max_runs=min(6, claim.max_runs)) for name, claim in claims.claims.items()}

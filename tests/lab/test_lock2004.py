@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ from gamelore.learning.sequences.seqlearner import WEIGHTS, Tournaments, score
 from gamelore.learning.sequences.seqplayer import SeqPlayer
 from gamelore.rulesheets import load
 
+pytestmark = pytest.mark.xdist_group("lock2004")  # so that the small run is made once
 LTTT, MORRIS = GAMES
 SMALL: dict[str, Any] = {"runs": 2, "fresh": 2, "share": 0.2, "games": (LTTT,), "workers": 1, "progress": False}
 
@@ -416,14 +418,16 @@ def test_a_small_run_of_everything(small: ReportPaths) -> None:
     assert "morris" not in small.headline
 
 
-def test_without_verdicts_the_headline_has_the_committed_ones(tmp_path: Path) -> None:
+def test_without_verdicts_the_headline_has_the_committed_ones(tmp_path: Path, draw_only: Callable[[str], None]) -> None:
+    draw_only("nothing")
     report = reproduce(tmp_path, core=True, **SMALL)
     assert "(too few runs) % (the paper 82: verdict of 200 runs: contradicted, 43.0 [41.3, 44.6])" in report.headline
     assert "The 2 runs of this report are too few for verdicts; all verdicts are the project's own." in report.headline
     assert "| preliminary | the project's verdict |" in report.markdown.read_text()
 
 
-def test_both_readings_in_one_report(tmp_path: Path) -> None:
+def test_both_readings_in_one_report(tmp_path: Path, draw_only: Callable[[str], None]) -> None:
+    draw_only("tables-")
     report = reproduce(tmp_path, "both", core=True, **SMALL)
     readings = {(row["claim"], row["reading"]) for row in rows(tmp_path / "claims.csv")}
     ids = {claim.id for claim in claims() if claim.of["game"] == LTTT}
@@ -437,7 +441,8 @@ def test_both_readings_in_one_report(tmp_path: Path) -> None:
     assert "Arms" not in markdown
 
 
-def test_the_arms_are_in_the_report_of_the_tables(tmp_path: Path) -> None:
+def test_the_arms_are_in_the_report_of_the_tables(tmp_path: Path, draw_only: Callable[[str], None]) -> None:
+    draw_only("arms")
     report = reproduce(tmp_path, "tables", **SMALL)
     markdown = report.markdown.read_text()
     for arm in arms(LTTT):
@@ -484,7 +489,8 @@ def test_what_was_met_is_possible(small: ReportPaths) -> None:
     assert "a mistake of the program" not in words
 
 
-def test_running_again_makes_no_run_and_finds_the_same(small: ReportPaths) -> None:
+def test_running_again_makes_no_run_and_finds_the_same(small: ReportPaths, draw_only: Callable[[str], None]) -> None:
+    draw_only("nothing")
     before = (small.folder / "claims.csv").read_bytes()
     again = reproduce(small.folder, verdicts=True, **SMALL)
     assert again.headline == small.headline
@@ -501,8 +507,9 @@ def test_other_settings_and_other_code_are_refused(small: ReportPaths, monkeypat
 
 
 def test_a_run_that_broke_off_goes_on_where_it_stopped(
-    small: ReportPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: ReportPaths, tmp_path: Path, draw_only: Callable[[str], None]
 ) -> None:
+    draw_only("nothing")
     made: list[Trial] = []
 
     def break_off(trial: Trial, report: Any) -> list[Outcome]:
