@@ -161,9 +161,9 @@ def score_interval(scores: Sequence[float], clusters: Sequence[Hashable] | None 
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
     """Return the t-quantile of a two-sided interval."""
-    from scipy import stats
+    from scipy.special import stdtrit  # what scipy.stats calls, which is 50 times slower
 
-    return float(stats.t.ppf((1 + level) / 2, freedom))
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def _two_sided_p(t: float, freedom: float) -> float:
