@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +38,29 @@ def pytest_sessionstart() -> None:
     if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
         for name in ("search.native_growth", "puzzles.portfolio", "learning.sequences.seqplayer"):
             import_module(f"gamelore.{name}")
+
+
+class Unsynced(sqlite3.Connection):
+    """A connection that never waits until the disk has what was written, which matters only where power fails."""
+
+    def __init__(self, database: str | Path, *arguments: Any, uri: bool = False, **options: Any) -> None:
+        super().__init__(database, *arguments, uri=uri, **options)
+        if not uri:  # those with one are stores of knowledge, which may be read only, and say themselves how they wait
+            with suppress(sqlite3.Error):
+                super().execute("PRAGMA synchronous = OFF")
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        if sql.startswith("PRAGMA journal_mode"):
+            super().execute("PRAGMA synchronous = OFF")
+        return super().execute("PRAGMA synchronous = OFF" if sql.startswith("PRAGMA synchronous") else sql, *parameters)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Let stores of this process do without waits for the disk, which took most of the time of making a store."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Unsynced))
+        yield
 
 
 @pytest.fixture
