@@ -36,7 +36,7 @@ from gamelore.networks.self_play import SelfPlay, SelfPlaySettings
 from gamelore.search.settings import TeachingSettings
 
 QUICK = TeachingSettings(simulations=1 << 60, first=4_000, walks=64)
-KNOWN = MemorySetting("known", "breakthrough", 1, 2, "known", ("connect3",), 0.4, 0.1, 2.0, 2, 2)
+KNOWN = MemorySetting("known", "breakthrough", 1, 2, "known", ("connect3",), 1.0, 0.1, 2.0, 2, 2)
 
 
 @pytest.fixture(autouse=True)
