@@ -13,25 +13,29 @@ from gamelore.search.teaching import Teacher
 from gamelore.search.value import LinearValue
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def game() -> Game:
     return load("breakthrough")
 
 
 @pytest.fixture(scope="session")
-def source() -> StoredLesson:
-    """A lesson about breakthrough that was taught for some seconds."""
-    game = load("breakthrough")
-    teacher = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=1_500_000, first=250_000))
+def smaller() -> Game:
+    return load("breakthrough:width=6,height=6,rows=2")
+
+
+@pytest.fixture(scope="session")
+def source(game: Game) -> StoredLesson:
+    """A lesson about breakthrough that was taught for a second or two."""
+    teacher = Teacher(game, stream(1), GrowthSettings(), TeachingSettings(simulations=500_000, first=80_000))
     teacher.teach()
     return stored(game, teacher.pause(), 1.0, None)
 
 
 @pytest.fixture
-def variant(game: Game, lessons: Lessons, source: StoredLesson) -> Game:
+def variant(game: Game, smaller: Game, lessons: Lessons, source: StoredLesson) -> Game:
     """A game of which the store has a variant only; the value says a lot there."""
     lessons.put(game, source)
-    return load("breakthrough:width=6,height=6,rows=2")
+    return smaller
 
 
 @pytest.fixture

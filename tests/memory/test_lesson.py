@@ -32,7 +32,7 @@ from gamelore.search.teaching import Teacher, TeachingState
 from gamelore.search.tree import UNRELATED
 from gamelore.search.value import LinearValue
 
-SETTINGS = TeachingSettings(simulations=80_000, first=10_000, walks=64)
+SETTINGS = TeachingSettings(simulations=40_000, first=10_000, walks=64)
 
 
 def teacher_of(game: Game, begin: TeachingState | None = None) -> Teacher:
@@ -181,7 +181,8 @@ def test_a_network_comes_back_rounded() -> None:
     assert again.network is not None
     assert np.array_equal(again.network.strides, network.strides)
     assert np.array_equal(again.network.offsets, network.offsets)
-    assert again.network.entries == pytest.approx(network.entries, rel=1e-3, abs=1e-6)
+    differences = np.abs(again.network.entries - network.entries)
+    assert (differences <= np.maximum(1e-3 * np.abs(network.entries), 1e-6)).all()
     assert again.virtual_visits(GrowthSettings()) == 8
 
 

@@ -37,11 +37,15 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def played(matches: PlayerMatches, match: str, startclock: float = 1.0) -> str:
-    """Play a match in the first role against first legal moves, after a startclock in CPU time; return with what."""
+    """Play a match in the first role against first legal moves; return with what.
+
+    Of the startclock, a fifth is used, in CPU time, and the rest counts as used.
+    """
     matches.start(match, "white", startclock=startclock)
-    end = process_time() + startclock
+    end = process_time() + startclock / 5
     while process_time() < end and matches.ponder(match, monotonic() + 0.02):
         pass
+    prepared(matches.player)._seconds += startclock
     state, joint = MatchState(matches._graph), None
     while not matches.advance(match, joint).end:
         mine = matches.choose(match, monotonic() + 0.01)
