@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import gamelore
 from drawn_trees import WALKING
@@ -51,6 +52,14 @@ def logs_as_before() -> Iterator[None]:
     before = logging.root.handlers[:], logging.root.level, own.level
     yield
     logging.root.handlers[:], logging.root.level, own.level = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """Let typer make the commands of an app once: it takes a fifth of a second, and did so for each call of one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

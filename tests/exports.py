@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -113,30 +114,49 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def assert_import_does_no_harm(content: Any) -> str:
-    """Return "refused" or "imported". After a refusal the store is empty, otherwise everything in it can be used.
+    """Return "refused" or "imported", as `outcomes` of a single export."""
+    (outcome,) = outcomes([content])
+    return outcome
+
+
+def outcomes(contents: Iterable[Any]) -> Iterator[str]:
+    """Yield "refused" or "imported" for each export. After a refusal the store is empty, and the next export gets it.
+
+    Otherwise everything in the store can be used, and the next export gets a new one.
+    """
+    left = iter(contents)
+    for first in left:
+        with TemporaryDirectory() as folder, KnowledgeStore(Path(folder) / "k.db") as knowledge:
+            for content in chain([first], left):
+                is_imported = _import(content, knowledge, Path(folder))
+                yield "imported" if is_imported else "refused"
+                if is_imported:
+                    break
+
+
+def _import(content: Any, knowledge: KnowledgeStore, folder: Path) -> bool:
+    """Import an export into an empty store; return whether it was not refused.
 
     Each learner is shown, and learns on if its game is a shipped one. After both the store is as sound as before.
     """
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "k.json"
-        file.write_text(json.dumps(content), encoding="utf-8")
-        with KnowledgeStore(Path(folder) / "k.db") as knowledge:
-            try:
-                number = import_learners(knowledge, file)
-            except KnowledgeError:
-                assert (knowledge.learners(), knowledge.games()) == ([], [])
-                return "refused"
-            assert list(problems(knowledge)) == []
-            export_learners(knowledge, file)
-            for stored in knowledge.learners():
-                _read(knowledge, stored)
-                _show(knowledge, stored)
-                _learn_on(knowledge, stored)
-            knowledge.features()
-            assert list(problems(knowledge)) == []
-            with KnowledgeStore(Path(folder) / "again.db") as again:
-                assert import_learners(again, file) == number
-    return "imported"
+    file = folder / "k.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    try:
+        number = import_learners(knowledge, file)
+    except KnowledgeError:
+        assert (knowledge.learners(), knowledge.games()) == ([], [])
+        return False
+    assert list(problems(knowledge)) == []
+    export_learners(knowledge, file)
+    for stored in knowledge.learners():
+        _read(knowledge, stored)
+        _show(knowledge, stored)
+        _learn_on(knowledge, stored)
+    knowledge.features()
+    assert list(problems(knowledge)) == []
+    with KnowledgeStore(folder / "again.db") as again:
+        assert import_learners(again, file) == number
+    return True
 
 
 def _read(knowledge: KnowledgeStore, stored: StoredLearner) -> None:

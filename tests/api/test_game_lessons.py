@@ -164,7 +164,7 @@ def test_a_small_game_is_solved_first(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_command(tmp_path: Path) -> None:
     store, picture = tmp_path / "k.db", tmp_path / "weights.svg"
-    told = run("study", "tictactoe", "connect3", "--seconds", 5, "--knowledge", store, "--svg", picture).stdout
+    told = run("study", "tictactoe", "connect3", "--seconds", 1, "--knowledge", store, "--svg", picture).stdout
     assert "tictactoe: taught for" in told
     assert "connect3: taught for" in told
     for name in ("tictactoe", "connect3"):

@@ -170,7 +170,7 @@ def assert_same(played: Series, learner: Learner, results: Results) -> None:
         assert entries(played.learner, lane) == entries(learner, lane)
 
 
-GAMES = [("tictactoe", 0, 40), ("tictactoe", 1, 40), ("connect3", 0, 25), ("capturego3", 1, 20), ("goofspiel", 1, 10)]
+GAMES = [("tictactoe", 0, 20), ("tictactoe", 1, 20), ("connect3", 0, 10), ("capturego3", 1, 10), ("goofspiel", 1, 5)]
 
 
 @pytest.mark.parametrize(("name", "role", "num_matches"), GAMES)
@@ -198,9 +198,9 @@ def test_values_in_the_table_make_it_grow() -> None:
 
 @pytest.mark.parametrize(("name", "role"), [("tictactoe", 0), ("goofspiel", 1), ("tictactoe3p", 2)])
 def test_both_loops_count_the_same_replies(name: str, role: int) -> None:
-    played = compiled(name, role, LANES[:5], 12, max_plies=8, replies=True)
-    assert_same(played, *asked(name, role, LANES[:5], 12, max_plies=8, replies=True))
-    assert all(sum(replies.values()) > 12 for replies in played.learner.replies)
+    played = compiled(name, role, LANES[:5], 6, max_plies=8, replies=True)
+    assert_same(played, *asked(name, role, LANES[:5], 6, max_plies=8, replies=True))
+    assert all(sum(replies.values()) > 6 for replies in played.learner.replies)
     assert series.extract(played, 0).replies == played.learner.replies[0]
 
 
@@ -280,8 +280,8 @@ def test_matches_longer_than_the_log(text: str) -> None:
 
 def test_the_table_grows() -> None:
     lanes = [LANES[0]] * 60
-    played = compiled("connect3", 0, lanes, 40)
-    assert_same(played, *asked("connect3", 0, lanes, 40))
+    played = compiled("connect3", 0, lanes, 25)
+    assert_same(played, *asked("connect3", 0, lanes, 25))
     assert len(played.learner.table.keys) > 1 << 12
 
 

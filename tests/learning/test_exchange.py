@@ -261,7 +261,7 @@ def test_a_changed_export_is_refused_whole_or_does_no_harm(version: int, number:
     games = [game for game in whole["games"] if game["rules_hash"] == learner["game"]]
     one = {**whole, "games": games, "learners": [learner]}
     some = islice(exports.mutants(one), 0, None, 5)
-    outcomes = Counter(map(exports.assert_import_does_no_harm, some))
+    outcomes = Counter(exports.outcomes(some))
     assert outcomes["refused"] > 50
     assert outcomes["imported"] > 5
 

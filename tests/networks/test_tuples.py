@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -17,9 +18,14 @@ def tuples_of(name: str, seed: int = 0, num: int = 20, fewest_orbits: int = 1) -
     return draw_tuples(load(name), np.random.default_rng(seed), num, fewest_orbits)
 
 
+@cache
+def variables_in(name: str) -> Variables:
+    return Variables.of(load(name))
+
+
 def variables_of(name: str, tuples: Tuples, number: int) -> list[int]:
     """Return the variables of a tuple."""
-    return sorted(set(Variables.of(load(name)).numbers[np.flatnonzero(tuples.strides[:, number])].tolist()))
+    return sorted(set(variables_in(name).numbers[np.flatnonzero(tuples.strides[:, number])].tolist()))
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "breakthrough:width=3,height=4", "connect3"])
