@@ -16,6 +16,8 @@ from gamelore.net.hosted_series import HostedSeries, Standing
 from gamelore.net.messages import PlayerInfo
 from wire import Scripted, exchange, reply, request, rules, say, serving, status_of, words
 
+pytestmark = pytest.mark.xdist_group("conformance")  # so that each of its servers starts once
+
 LEGAL = re.compile(r"\(mark [123] [123]\)")
 ids = map("conformance.{}".format, count())
 

@@ -14,6 +14,8 @@ import pytest
 from processes import descendants, resident
 from wire import request, rules, say, served, status_of, words
 
+pytestmark = pytest.mark.xdist_group("hostile")  # so that each of its servers starts once
+
 MEMORY = 1500 << 20  # bytes for each worker
 SERVER_MEMORY = 400 << 20  # resident, of the process that listens; of this about 100 MB are its imports
 NUM_MUTANTS = 150

@@ -583,4 +583,5 @@ def _hashes(states: U64x2) -> U64:
 
 def _num_repeats(hashes: NDArray[np.uint64]) -> int:
     """Return the number of hashes that equal an earlier hash in the array."""
-    return len(hashes) - len(np.unique(hashes))
+    ordered = np.sort(hashes)  # `np.unique` of numpy 2.4 takes 40 times as long
+    return int(np.count_nonzero(ordered[1:] == ordered[:-1]))
