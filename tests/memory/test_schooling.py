@@ -6,9 +6,12 @@ import sqlite3
 from dataclasses import replace
 from time import monotonic, process_time, sleep
 
+import numpy as np
 import pytest
 
 from gamelore import Game, KnowledgeError
+from gamelore.analysis.isomorphism import scramble
+from gamelore.game.game import make
 from gamelore.learning.store import schema
 from gamelore.learning.store.lesson_rows import LESSON, OPENINGS, WITHOUT, Lessons, TrialRow
 from gamelore.learning.store.taught_rows import StoredValue
@@ -179,7 +182,7 @@ def test_a_match_begins_with_the_state_that_it_uses_and_no_other(
     assert len(made) == 1
     assert same(own.value, made[0])
     assert memory.course.tuition._present is None
-    own.teach(monotonic() + 0.02)
+    teach(own, 0.1)
     assert memory.course.tuition._present is not None
 
 
@@ -484,14 +487,15 @@ def test_the_value_of_a_variant_is_used_if_it_is_better(
     memory = memory_of(variant, lessons)
     own = memory.begin(1.0)
     own._seconds += 1.0
-    num_rounds = 0
+    while not lessons.trials(variant.rules_hash):
+        own.teach(monotonic() + 0.1)
     while own.snapshot is None:
-        own.teach(monotonic() + 1.0)
-        while not (rows := lessons.trials(variant.rules_hash)):  # on a busy machine, a second may be short
-            own.teach(monotonic() + 1.0)
-        (row,) = rows
-        assert row.num > num_rounds
-        num_rounds = row.num
+        (before,) = lessons.trials(variant.rules_hash)
+        end = process_time() + 1.0
+        while own.snapshot is None and process_time() < end:
+            own.teach(monotonic() + 0.1)
+        (after,) = lessons.trials(variant.rules_hash)
+        assert after.num > before.num
     assert own.snapshot == 0
     assert memory.course.snapshot is not None
     assert memory.course.snapshot.value is not None
@@ -557,6 +561,25 @@ def test_a_player_that_does_not_learn_has_no_use_for_a_variant(variant: Game, le
     assert own.snapshot is None
     assert own.value is not None
     assert lessons.find(variant.rules_hash) is None
+
+
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_store_that_is_only_read_knows_the_game_under_other_names(game: Game, lessons: Lessons, learns: bool) -> None:
+    """A player that does not learn cannot copy the lesson into the store, nor can another one into a full store."""
+    match(memory_of(game, lessons))
+    number, matches = prove(lessons, game), lessons.num_matches(game.rules_hash, 0)
+    sheet, renaming = scramble(game.rulesheet, np.random.default_rng(1))
+    other = make(sheet, "other")
+    memory = GameMemory(other, Lessons(lessons.knowledge, quota=1 if learns else None), 0, learns=learns)
+    own = match(memory, 1.0)
+    assert own.snapshot == number
+    expected = lessons.value(game.rules_hash, LESSON, number)
+    assert expected is not None
+    assert own.value is not None
+    white, theirs = game.roles.index("white"), other.roles.index(renaming.theirs("white"))
+    assert own.value.constants[theirs] == expected.constants[white]
+    assert lessons.find(other.rules_hash) is None
+    assert lessons.num_matches(game.rules_hash, 0) == matches
 
 
 def test_a_knob_is_used_with_a_state_that_has_passed(game: Game, lessons: Lessons) -> None:

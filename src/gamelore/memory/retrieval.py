@@ -2,7 +2,8 @@
 
 A *variant* is a game with most of the same rules. Its value is carried to the facts that correspond. In misère play, it
 is carried twice: what was good for a role is mostly bad for it there, but in some games still good, and matches tell.
-The lesson of the same game under other names is copied as a whole, with its tests.
+The lesson of the same game under other names is copied as a whole, with its tests; into a store in memory if the
+store must stay as it is.
 
 A network is carried, too, where nearly each of its facts corresponds to a single one, which corresponds to no other: on
 a board of the same size.
@@ -19,6 +20,7 @@ from dataclasses import replace
 from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import finalize
 
 import numpy as np
 
@@ -27,7 +29,9 @@ from ..analysis.variants import NameMap, map_facts, map_names, rule_shapes, shap
 from ..errors import KnowledgeError
 from ..gdl.limits import processor_time
 from ..gdl.syntax import Rulesheet, parse
-from ..learning.store.lesson_rows import LESSON, naming_lesson
+from ..learning.store.knowledge import KnowledgeStore
+from ..learning.store.lesson_rows import LESSON, Lessons, naming_lesson
+from ..learning.store.schema import IN_MEMORY
 from ..search.startclock import has_network
 from ..search.value import LinearValue
 from .lesson import begun_anew, carried_network, stored_value
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..game.game import Game
-    from ..learning.store.lesson_rows import KeptLesson, Lessons
+    from ..learning.store.lesson_rows import KeptLesson
     from ..learning.store.schema import GameRow
     from ..learning.store.taught_rows import StoredNetwork, StoredValue
 
@@ -150,6 +154,23 @@ class Relatives:
                 if kept is not None:
                     return _renamed(kept, renaming)
         return None
+
+
+def readable(game: Game, lessons: Lessons) -> Lessons:
+    """Return lessons among which is that about a game, if the store has one under any names. The store does not change.
+
+    They are those of the store, or a copy of the lesson of the same game under other names in a store in memory, which
+    takes no others.
+    """
+    if lessons.find(game.rules_hash) is not None:
+        return lessons
+    copy = Relatives(game, lessons).copy()
+    if copy is None:
+        return lessons
+    borrowed = Lessons(KnowledgeStore(IN_MEMORY), quota=0)
+    finalize(borrowed, borrowed.knowledge.close)
+    borrowed.add([(game, copy)])
+    return borrowed
 
 
 def _carried_values(game: Game, row: GameRow, source: Rulesheet, lessons: Lessons) -> list[CarriedValue]:

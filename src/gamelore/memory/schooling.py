@@ -36,6 +36,7 @@ from .advice import Verdict, passed, reason, rival_name, verdict
 from .course import Course, Snapshot, Told, new_pupil
 from .ledger import taken_knob, with_knob
 from .lesson import stored
+from .retrieval import readable
 from .rivals import DEFAULT_GROWTH
 
 if TYPE_CHECKING:
@@ -67,9 +68,12 @@ class GameMemory:
     """
 
     def __init__(self, game: Game, lessons: Lessons, seed: int, *, learns: bool = True) -> None:
-        self.game, self.lessons, self.seed, self.learns = game, lessons, seed, learns
+        may_adopt = learns and not lessons.is_full
+        with lessons.knowledge.patience(_PATIENCE):
+            self.lessons = lessons if may_adopt else readable(game, lessons)
+        self.game, self.seed, self.learns = game, seed, learns
         with self.in_time():
-            self.course = Course(game, lessons, seed, may_adopt=learns and not lessons.is_full)
+            self.course = Course(game, self.lessons, seed, may_adopt=may_adopt)
 
     def in_time(self) -> AbstractContextManager[None]:
         """Let the store fail rather than keep a match waiting, inside the context."""
