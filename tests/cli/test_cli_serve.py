@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import errno
 import inspect
 import json
@@ -218,6 +219,24 @@ def test_every_match_has_connections(monkeypatch: pytest.MonkeyPatch):
     for matches in (1, 1000):
         run("serve", "--matches-at-once", matches, code=1)
     assert [limits.connections for limits in told] == [WebLimits().connections, 4000]
+
+
+class SlowWorkers(NoWorkers):
+    async def __aenter__(self) -> Self:
+        await asyncio.sleep(0)
+        return self
+
+
+@pytest.mark.parametrize("long", [0.0, 60.0])
+def test_a_long_start_is_explained(
+    long: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "gamelore")
+    monkeypatch.setattr(player_server, "LONG_START", long)
+    monkeypatch.setattr(player_server, "Workers", SlowWorkers)
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(GameloreError, match="expected a free port"):
+        player_server.serve("random", port=taken.getsockname()[1])
+    assert (player_server.COMPILES in caplog.messages) == (not long)
 
 
 def told_to_serve(monkeypatch: pytest.MonkeyPatch, *options: object) -> dict[str, Any]:

@@ -42,6 +42,8 @@ MEMORY = 4 << 30  # default bytes for each worker process
 QUOTA = 4 << 30  # default bytes of the knowledge store
 CONNECTIONS = 4  # minimum number of allowed connections for each match
 LINES = 20  # maximum number of log lines in a second, about each match and about everything else
+LONG_START = 10.0  # seconds, after which the server tells why it is not ready yet
+COMPILES = "not ready yet: the first start after an installation compiles what all games share, which takes minutes"
 STEADY_SECONDS = 1.0  # age from which a match has a limit of log lines of its own
 STOP_SECONDS = BUSY_SECONDS + 5.0  # time to write a match to disk, even if the store is busy; STOP has no clock
 # The server gives up a match if no message arrives for STALE_CLOCKS times the longer one of the match's two clocks.
@@ -596,8 +598,10 @@ def serve(
     async def run() -> signal.Signals:
         received = _first_signal()
         async with AsyncExitStack() as stack:
+            notice = asyncio.get_running_loop().call_later(LONG_START, log.info, COMPILES)
             workers = await stack.enter_async_context(Workers(settings))
             followers = await stack.enter_async_context(Workers(following))
+            notice.cancel()
             server = PlayerServer(workers, name, followers=followers, most_matches=matches_at_once, margin=margin)
             await stack.enter_async_context(server)
             try:

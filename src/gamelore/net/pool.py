@@ -39,7 +39,7 @@ from .requests import MAX_LINE, OUT_OF_MEMORY, Advanced, Ended, error_of
 # The process that listens does not import these modules: they import all players, see fork_server.py.
 WORKER, FOLLOWER = f"{__package__}.worker", f"{__package__}.follower"
 MIN_MEMORY = 1 << 30  # bytes; Python with clingo, LLVM and numba uses half of them before it loads any game
-HELLO_SECONDS = 300.0  # time limit for a process to start; it may have to compile all kernels
+HELLO_SECONDS = 1800.0  # time limit for a process to start; it may have to compile all kernels, on a busy machine
 LOOK_SECONDS = 20.0  # time limit to recognise the game of some rules
 QUICK_LOOK = 0.5  # seconds in which most games are recognised; after it, another spare process is started
 LEARN_SECONDS = 300.0  # time limit for learning between matches
