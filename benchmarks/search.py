@@ -37,7 +37,7 @@ GAMES = {  # sheet -> game of OpenSpiel, and the wanted simulations per CPU-seco
 POSITIONS, TREES = 10, 5
 PRACTICE = 2000  # walks that load all code
 SECOND = 1.0
-LESSON = TeachingSettings(simulations=24_000_000)  # enough for a trial of informed playouts, if there is one
+LESSON = 24_000_000  # simulations, enough for a trial of informed playouts, if there is one
 
 
 def middle(game: Game, number: int) -> NDArray[np.uint64]:
@@ -50,9 +50,9 @@ def middle(game: Game, number: int) -> NDArray[np.uint64]:
     return states[len(states) // 2].state
 
 
-def taught(game: Game) -> tuple[LinearValue | None, GrowthSettings]:
-    """Return what the player learns about a game with the simulations of `LESSON`, and how it searches then."""
-    teacher = Teacher(game, stream(1), ChampionSettings().growth, LESSON)
+def taught(game: Game, simulations: int) -> tuple[LinearValue | None, GrowthSettings]:
+    """Return what the player learns about a game with so many simulations, and how it searches then."""
+    teacher = Teacher(game, stream(1), ChampionSettings().growth, TeachingSettings(simulations=simulations))
     teacher.teach()
     return teacher.value, teacher.growth
 
@@ -95,6 +95,9 @@ def main(
         list[str] | None, typer.Argument(help=f"names of sheets: {', '.join(GAMES)}; all by default")
     ] = None,
     sheets: Annotated[Path, typer.Option(help="folder of the public rulesheets")] = Path("../shared/games"),
+    teaching: Annotated[
+        int, typer.Option(min=1, help="simulations of teaching; chess needs hours for the default")
+    ] = LESSON,
 ) -> None:
     """Measure simulations per CPU-second of the player gamelore, beside OpenSpiel."""
     for name in names or []:
@@ -110,7 +113,7 @@ def main(
         peer, wanted = GAMES[name]
         game = gamelore.load(sheets / f"{name}.kif")
         without, _ = first_rate(Search(game, settings.growth), None)
-        value, growth = taught(game)
+        value, growth = taught(game, teaching)
         search = Search(game, growth)
         first, nodes = first_rate(search, value)
         rates = sorted(rate(search, middle(game, number), number, value)[0] for number in range(POSITIONS))

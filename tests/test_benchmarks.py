@@ -32,7 +32,7 @@ from gamelore.lab.studies.map_study import MapSetting
 from gamelore.lab.studies.memory_study import MemoryJob, MemorySetting
 from gamelore.net import player_server
 from gamelore.players.random_streams import stream
-from gamelore.search.settings import GrowthSettings, TeachingSettings
+from gamelore.search.settings import GrowthSettings
 from gamelore.search.thinking import Stem
 from gamelore.search.tree import UNRELATED
 from gamelore.search.value import no_prior
@@ -796,13 +796,12 @@ def test_search(script_of: Scripts, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     script = script_of("search.py")
     small: dict[str, Any] = {
         "GAMES": {"connectfour": ("connect_four", 1000)},
-        "LESSON": TeachingSettings(simulations=1000),
         "SECOND": 0.01,
         "PRACTICE": 100,
     }
     for name, value in small.items():
         monkeypatch.setitem(script["main"].__globals__, name, value)
-    script["main"](sheets=gamelore.rulesheets.path("connectfour").parent)
+    script["main"](sheets=gamelore.rulesheets.path("connectfour").parent, teaching=1000)
     settings, head, row = capsys.readouterr().out.splitlines()
     assert settings.startswith("settings: GrowthSettings(")
     assert head.split()[:3] == ["game", "first", "state"]
